@@ -134,7 +134,9 @@ def combined(terms: Mapping[str, float], waiting: float) -> float:
     moving = max(memory) + hw.EXPOSED_SHARE * (sum(memory) - max(memory))
     shares = [waiting + (1 - waiting) * step / _SHARES for step in range(_SHARES + 1)]
     return max(
-        _overlapped(moving, max(terms["cu"] * (waiting / share if share else 1), terms["matrix"]), share)
+        _overlapped(
+            moving, max(terms["cu"] * (waiting / share if share else 1), terms["matrix"]), share
+        )
         for share in (shares if waiting else [0.0])
     )
 

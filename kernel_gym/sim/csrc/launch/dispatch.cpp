@@ -16,12 +16,13 @@ Engine::Engine() = default;
 Engine::~Engine() = default;
 
 void Launch::finish(Worker& worker, std::unique_ptr<Slot> slot) {
-  for (u32 i = 0; i < program_.blocks; i++) worker.block_counts[i] += slot->block_counts[i];
-  u64 slowest = 0;
-  for (const Wave& wave : slot->waves) slowest = std::max(slowest, wave.progress);
+  const u64* counts = slot->block_counts.data();
+  for (u32 w = 0; w < waves_; w++, counts += program_.blocks) {
+    for (u32 i = 0; i < program_.blocks; i++) worker.block_counts[i] += counts[i];
+  }
   u32 work_class = 0;
   if (worker.accounts) {
-    work_class = engine_.classes.add(slot->workgroup, slot->block_counts, slowest);
+    work_class = engine_.classes.add(slot->workgroup, slot->block_counts, program_.blocks);
     worker.most_instructions = std::max(worker.most_instructions, slot->executed);
   }
   if (slot->recorder) {
@@ -31,7 +32,11 @@ void Launch::finish(Worker& worker, std::unique_ptr<Slot> slot) {
     const auto place = std::lower_bound(samples_.begin(), samples_.end(), slot->workgroup);
     recorders_[place - samples_.begin()] = std::move(slot->recorder);
   }
-  if (engine_.sharing) engine_.sharing->end((u32)slot->workgroup, slowest);
+  if (engine_.sharing) {
+    u64 progress = 0;
+    for (const Wave& wave : slot->waves) progress = std::max(progress, wave.progress);
+    engine_.sharing->end((u32)slot->workgroup, progress);
+  }
   if (slot->audit) engine_.audits.end(std::move(slot->audit));
   worker.free_slots.push_back(std::move(slot));
 }

@@ -1,6 +1,7 @@
 #include "timing/classes.h"
 
 #include <algorithm>
+#include <map>
 
 namespace {
 
@@ -13,13 +14,55 @@ u64 rounded_up(u64 count, int level) {
   return (count + step - 1) / step * step;
 }
 
+// Rounds counts up and joins waves that are alike then.
+void normalise(Work& work, int level) {
+  for (auto& [counts, alike] : work.waves) {
+    for (auto& [block, count] : counts) count = rounded_up(count, level);
+  }
+  std::sort(work.waves.begin(), work.waves.end());
+  size_t kept = 0;
+  for (size_t w = 1; w < work.waves.size(); w++) {
+    if (work.waves[w].first == work.waves[kept].first) {
+      work.waves[kept].second += work.waves[w].second;
+    } else if (++kept != w) {
+      work.waves[kept] = std::move(work.waves[w]);
+    }
+  }
+  if (!work.waves.empty()) work.waves.resize(kept + 1);
+}
+
+// The largest count of each block in any wave of two workgroups.
+Work largest_of(const Work& one, const Work& other) {
+  std::map<u32, u64> most;
+  u64 alike = 0;
+  for (const Work* work : {&one, &other}) {
+    u64 waves = 0;
+    for (const auto& [counts, same] : work->waves) {
+      waves += same;
+      for (const auto& [block, count] : counts) most[block] = std::max(most[block], count);
+    }
+    alike = std::max(alike, waves);
+  }
+  return {{{BlockCounts(most.begin(), most.end()), alike}}};
+}
+
+u64 size_of(const Work& work) {
+  u64 size = 1;
+  for (const auto& [counts, alike] : work.waves) size += counts.size() + 1;
+  return size;
+}
+
 }  // namespace
 
 size_t WorkHash::operator()(const Work& work) const {
-  u64 hash = work.slowest;
-  for (const auto& [block, count] : work.counts) {
-    hash = (hash ^ block ^ count << 24) * 0x9e3779b97f4a7c15ull;
+  u64 hash = 0;
+  const auto mix = [&](u64 word) {
+    hash = (hash ^ word) * 0x9e3779b97f4a7c15ull;
     hash ^= hash >> 29;
+  };
+  for (const auto& [counts, alike] : work.waves) {
+    mix(alike);
+    for (const auto& [block, count] : counts) mix(block ^ count << 24);
   }
   return hash;
 }
@@ -42,19 +85,8 @@ u32 Classes::current(u32 id) const {
 // Adds members to a class. Classes beyond the last level form one, which has the largest counts.
 u32 Classes::insert(Work work, u64 members, u64 first, u32 id) {
   if (level_ == kLevels && !entries_.empty()) {
-    const auto old = entries_.begin();
-    Work largest;
-    std::merge(old->first.counts.begin(), old->first.counts.end(), work.counts.begin(),
-               work.counts.end(), std::back_inserter(largest.counts));
-    largest.slowest = std::max(work.slowest, old->first.slowest);
-    auto& counts = largest.counts;  // equal blocks are neighbours, the larger count is the second
-    for (size_t i = 0; i + 1 < counts.size(); i++) {
-      if (counts[i].first == counts[i + 1].first) counts[i].second = 0;
-    }
-    counts.erase(std::remove_if(counts.begin(), counts.end(), [](auto& c) { return !c.second; }),
-                 counts.end());
-    auto node = entries_.extract(old);
-    node.key() = std::move(largest);
+    auto node = entries_.extract(entries_.begin());
+    node.key() = largest_of(node.key(), work);
     node.mapped().members += members;
     node.mapped().first = std::min(node.mapped().first, first);
     return entries_.insert(std::move(node)).position->second.id;
@@ -62,46 +94,40 @@ u32 Classes::insert(Work work, u64 members, u64 first, u32 id) {
   const auto [place, fresh] = entries_.try_emplace(std::move(work), Entry{0, first, id});
   place->second.members += members;
   place->second.first = std::min(place->second.first, first);
-  held_ += fresh ? place->first.counts.size() + 1 : 0;
+  held_ += fresh ? size_of(place->first) : 0;
   return place->second.id;
 }
 
 void Classes::coarsen() {
   level_++;
-  auto old = std::move(entries_);
+  const auto old = std::move(entries_);
   entries_.clear();
   held_ = 0;
-  for (auto& [key, entry] : old) {
+  for (const auto& [key, entry] : old) {
     Work work = key;
-    if (level_ < kLevels) {
-      for (auto& [block, count] : work.counts) count = rounded_up(count, level_);
-      work.slowest = rounded_up(work.slowest, level_);
-    }
+    normalise(work, std::min(level_, kLevels - 1));
     merged_[entry.id] = insert(std::move(work), entry.members, entry.first, entry.id);
   }
 }
 
-u32 Classes::add(u64 workgroup, const std::vector<u64>& counts, u64 slowest) {
+u32 Classes::add(u64 workgroup, const std::vector<u64>& counts, u32 blocks) {
+  Work work;
+  for (size_t first = 0; first < counts.size(); first += blocks) {
+    BlockCounts wave;
+    for (u32 b = 0; b < blocks; b++) {
+      if (counts[first + b]) wave.emplace_back(b, counts[first + b]);
+    }
+    if (!work.waves.empty() && work.waves.back().first == wave) {
+      work.waves.back().second++;
+    } else {
+      work.waves.emplace_back(std::move(wave), 1);
+    }
+  }
   const std::lock_guard<std::mutex> lock(mutex_);
-  Work& work = scratch_;
-  const int level = std::min(level_, kLevels - 1);
-  work.counts.clear();
-  work.slowest = rounded_up(slowest, level);
-  for (u32 b = 0; b < counts.size(); b++) {
-    if (counts[b]) work.counts.emplace_back(b, rounded_up(counts[b], level));
-  }
-  u32 id;
-  const auto place = level_ < kLevels ? entries_.find(work) : entries_.end();
-  if (place != entries_.end()) {
-    Entry& entry = place->second;
-    entry.members++;
-    entry.first = std::min(entry.first, workgroup);
-    id = entry.id;
-  } else {
-    const u32 fresh = (u32)merged_.size();
-    id = insert(work, 1, workgroup, fresh);
-    if (id == fresh) merged_.push_back(fresh);
-  }
+  normalise(work, std::min(level_, kLevels - 1));
+  const u32 fresh = (u32)merged_.size();
+  const u32 id = insert(std::move(work), 1, workgroup, fresh);
+  if (id == fresh) merged_.push_back(fresh);
   if (workgroup < places_.size()) places_[workgroup] = id;
   while (held_ > kMostCounts && level_ < kLevels) coarsen();
   return id;

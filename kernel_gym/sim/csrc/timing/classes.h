@@ -7,13 +7,20 @@
 
 #include "wave.h"
 
-// What a workgroup executed.
-struct Work {
-  std::vector<std::pair<u32, u64>> counts;  // blocks that it ran, ascending, and how often
-  u64 slowest = 0;  // progress of the wave that did most, see Wave::progress
+// How often waves ran a block: blocks that they did run, ascending.
+using BlockCounts = std::vector<std::pair<u32, u64>>;
 
-  bool operator==(const Work& other) const {
-    return slowest == other.slowest && counts == other.counts;
+// What a workgroup executed: the counts of its waves, ascending, and how many waves have them.
+struct Work {
+  std::vector<std::pair<BlockCounts, u64>> waves;
+
+  bool operator==(const Work& other) const { return waves == other.waves; }
+  // Calls `visit` with each block, and how often all waves together ran it.
+  template <class Visit>
+  void each_block(const Visit& visit) const {
+    for (const auto& [counts, alike] : waves) {
+      for (const auto& [block, count] : counts) visit(block, count * alike);
+    }
   }
 };
 
@@ -33,7 +40,8 @@ class Classes {
 
   void begin(u64 workgroups);
   // Returns a number of the class. The numbers change in `finish`.
-  u32 add(u64 workgroup, const std::vector<u64>& counts, u64 slowest);
+  // `counts`: by wave and block.
+  u32 add(u64 workgroup, const std::vector<u64>& counts, u32 blocks);
   // Numbers the classes by their first workgroups.
   void finish();
   // The number after `finish` of a number that `add` returned.
@@ -61,5 +69,4 @@ class Classes {
   std::vector<u32> order_;   // by id
   std::vector<Class> all_;
   std::vector<u32> places_;
-  Work scratch_;
 };

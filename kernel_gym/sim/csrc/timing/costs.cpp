@@ -5,8 +5,7 @@
 namespace {
 
 constexpr double kLong = 0.25;  // of the longest workgroup: shorter ones do not decide
-constexpr double kUnlike = 1.25, kFewLines = 16;
-constexpr int kOctaves = 4;  // a block that runs up to 2^4 times more often is not a new one
+constexpr double kUnlike = 1.25, kFewLines = 2;
 
 int octave_of(u64 count) { return 63 - __builtin_clzll(count | 1); }
 
@@ -67,11 +66,13 @@ void Costs::add(const std::vector<size_t>& group, const Replayed& replayed) {
     if (!recorded.replays++) {
       recorded.cycles.assign(input_.blocks.size(), 0);
       recorded.executions.assign(input_.blocks.size(), 0);
+      recorded.slowest.assign(input_.blocks.size(), 0);
     }
     for (size_t b = 0; b < input_.blocks.size(); b++) {
       recorded.cycles[b] += result.cycles[b];
       recorded.executions[b] += result.executions[b];
       recorded.waves += result.cycles[b];
+      recorded.slowest[b] = std::max(recorded.slowest[b], result.slowest[b]);
     }
     recorded.length += result.length;
     recorded.memory_wait += result.memory_wait;
@@ -89,36 +90,27 @@ double Costs::cost(const Recorded& recorded, u32 block) const {
   return executions ? recorded.cycles[block] / (double)executions : -1;
 }
 
-// Nominal cycles of all waves of a workgroup, as Wave::progress counts them.
-double Costs::nominal(const Work& work) const {
-  double total = 0;
-  for (const auto& [block, count] : work.counts) total += (double)count * nominal_[block];
-  return std::max(1.0, total);
+// Notes what a block cost a wave that ran it `count` times.
+void Costs::note(u32 block, u64 count, double cycles) {
+  auto& buckets = by_count_[block];
+  const int octave = octave_of(count);
+  const auto place = std::find_if(buckets.begin(), buckets.end(),
+                                  [&](const Bucket& b) { return b.octave == octave; });
+  if (place == buckets.end()) {
+    buckets.push_back({octave, cycles});
+  } else {
+    place->cost = std::max(place->cost, cycles);
+  }
 }
 
 void Costs::finish() {
-  for (const BlockRange& block : input_.blocks) {
-    u64 total = 0;
-    for (u32 i = block.first; i < block.last; i++) total += nominal_cycles(input_.instructions[i]);
-    nominal_.push_back((double)total);
-  }
   for (size_t s = 0; s < recorded_.size(); s++) {
     if (!recorded_[s].replays) continue;
     of_class_[samples_[s].recorder->work_class].push_back(s);
     const Work& work = *input_.classes.all()[samples_[s].recorder->work_class].work;
-    const double share = std::max(1.0, (double)work.slowest) / nominal(work);
-    spread_ = std::max(spread_, slowest_share(recorded_[s]) / share);
-    for (const auto& [block, count] : work.counts) {
-      const double own = cost(recorded_[s], block);
-      if (own < 0) continue;
-      auto& buckets = by_count_[block];
-      const int octave = octave_of(count);
-      const auto place = std::find_if(buckets.begin(), buckets.end(),
-                                      [&](const Bucket& b) { return b.octave == octave; });
-      if (place == buckets.end()) {
-        buckets.push_back({octave, own});
-      } else {
-        place->cost = std::max(place->cost, own);
+    for (const auto& [counts, alike] : work.waves) {
+      for (const auto& [block, count] : counts) {
+        if (recorded_[s].executions[block]) note(block, count, recorded_[s].slowest[block]);
       }
     }
   }
@@ -128,8 +120,8 @@ void Costs::finish() {
   }
 }
 
-// Cycles of one execution of a block by a workgroup that was not recorded and runs it `count`
-// times.
+// Cycles of one execution of a block by a wave of a workgroup that was not recorded, which runs it
+// `count` times.
 double Costs::cost(u32 block, u64 count) const {
   const auto& buckets = by_count_[block];
   const int octave = octave_of(count);
@@ -140,22 +132,24 @@ double Costs::cost(u32 block, u64 count) const {
   }
   if (near >= 0) return near;
   if (more >= 0) return more;
-  if (!buckets.empty() && octave - buckets.back().octave <= kOctaves) return buckets.back().cost;
   return std::max(unhidden(block), buckets.empty() ? 0 : buckets.back().cost);
 }
 
-// The cost of a block to a wave that hides no latency. Memory is as slow as it can be.
+// The cost of a block to a wave that hides no latency. Memory is as slow as it can be, and all waves
+// of the workgroup need the same units.
 double Costs::unhidden(u32 block) const {
   double cycles = 0;
+  const double waves = request_.waves, of_simd = std::max(1.0, waves / kSimds);
   for (u32 i = input_.blocks[block].first; i < input_.blocks[block].last; i++) {
     const TimedInst& inst = input_.instructions[i];
     switch (inst.unit) {
       case Unit::kLds:
-        cycles += (inst.cycles ? inst.cycles : request_.unsampled_lds) + request_.lds_latency;
+        cycles += waves * (inst.cycles ? inst.cycles : request_.unsampled_lds);
+        cycles += request_.lds_latency;
         break;
       case Unit::kMemory:
-        cycles += (double)input_.accesses[i].worst +
-                  (inst.is_store ? request_.store_latency : request_.hbm_latency);
+        cycles += waves * (double)input_.accesses[i].worst;
+        cycles += inst.is_store ? request_.store_latency : request_.hbm_latency;
         break;
       case Unit::kScalarMemory:
         cycles += std::max(request_.scalar_latency, request_.hbm_latency);
@@ -163,7 +157,7 @@ double Costs::unhidden(u32 block) const {
       case Unit::kVector:
       case Unit::kMatrix:
       case Unit::kIdle:
-        cycles += std::max<double>(kIssue, inst.cycles);
+        cycles += of_simd * std::max<double>(kIssue, inst.cycles);
         break;
       case Unit::kBranch:
       case Unit::kBarrier:
@@ -181,17 +175,19 @@ double Costs::of_class(const Classes::Class& work_class, u32 number) const {
   double longest = 0;
   for (size_t s : of_class_[number]) {
     double cycles = 0;
-    for (const auto& [block, count] : work.counts) {
+    work.each_block([&](u32 block, u64 count) {
       const double own = cost(recorded_[s], block);
       cycles += (double)count * (own >= 0 ? own : cost(block, count));
-    }
+    });
     longest = std::max(longest, cycles * slowest_share(recorded_[s]));
   }
   if (longest > 0) return longest;
-  double cycles = 0;
-  for (const auto& [block, count] : work.counts) cycles += (double)count * cost(block, count);
-  const double share = (double)work.slowest / nominal(work) * spread_;
-  return cycles * std::min(1.0, std::max(share, 1.0 / request_.waves));
+  for (const auto& [counts, alike] : work.waves) {
+    double cycles = 0;
+    for (const auto& [block, count] : counts) cycles += (double)count * cost(block, count);
+    longest = std::max(longest, cycles);
+  }
+  return longest;
 }
 
 double Costs::waiting() const {
@@ -209,16 +205,14 @@ double Costs::waiting() const {
 
 double Costs::unseen_fetches(u32 number, u64 own_lines) const {
   const Sample* most = nullptr;
-  double share = 1.0 / request_.waves;
   for (size_t s = 0; s < recorded_.size(); s++) {
     if (!recorded_[s].replays) continue;
     const u32 own_class = samples_[s].recorder->work_class;
     if (!of_class_[number].empty() && own_class != number) continue;
-    share = std::max(share, slowest_share(recorded_[s]));
     if (!most || samples_[s].fetching > most->fetching) most = &samples_[s];
   }
   const double needed = (double)own_lines * request_.hbm_latency;
   if (!most || needed <= kUnlike * most->fetching + kFewLines * request_.hbm_latency) return 0;
   const double loads = most->fetched ? (double)most->fetches / (double)most->fetched : 1;
-  return (needed - most->fetching) * loads * std::min(1.0, share);
+  return (needed - most->fetching) * loads;  // by one wave, one after another
 }

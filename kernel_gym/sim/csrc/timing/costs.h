@@ -31,6 +31,7 @@ class Costs {
   struct Recorded {
     std::vector<double> cycles;
     std::vector<u64> executions;
+    std::vector<double> slowest;
     double length = 0, memory_wait = 0, waves = 0;  // sums over replays; waves: cycles of all
     u64 replays = 0;
   };
@@ -41,7 +42,7 @@ class Costs {
   double cost(const Recorded& recorded, u32 block) const;
   double cost(u32 block, u64 count) const;
   double unhidden(u32 block) const;
-  double nominal(const Work& work) const;
+  void note(u32 block, u64 count, double cycles);
   double slowest_share(const Recorded& recorded) const;
 
   const ModelInput& input_;
@@ -50,6 +51,4 @@ class Costs {
   std::vector<Recorded> recorded_;              // by sample; only those that were replayed
   std::vector<std::vector<size_t>> of_class_;   // by class: its recorded members
   std::vector<std::vector<Bucket>> by_count_;   // by block, ascending
-  std::vector<double> nominal_;                 // cycles by block
-  double spread_ = 0;  // most cycles of a slowest wave for each share of the nominal ones
 };

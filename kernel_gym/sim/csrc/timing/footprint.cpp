@@ -2,21 +2,32 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <new>
 
-Footprint::~Footprint() {
-  for (u32* map : maps_) free(map);
-}
+Footprint::~Footprint() { resize(0, 0); }
 
 bool Footprint::resize(u64 base, u64 size) {
-  for (u32*& map : maps_) {
-    free(map);
-    map = (u32*)calloc((size >> 7) + 2, sizeof(u32));  // pages are allocated when touched
-  }
   base_ = base;
-  lines_ = maps_[0] && maps_[1] ? (size >> 7) + 2 : 0;
+  lines_ = size ? (size >> 7) + 2 : 0;
+  for (Map& map : maps_) {
+    for (u32* page : map) free(page);
+    map.assign((lines_ + kPageLines - 1) / kPageLines, nullptr);
+  }
   epoch_ = 0;
   outside_.clear();
   return lines_ != 0;
+}
+
+// Several threads may need a page at the same time. One of them wins.
+u32* Footprint::allocate(u32*& page) {
+  u32* fresh = (u32*)calloc(kPageLines, sizeof(u32));
+  if (!fresh) throw std::bad_alloc();
+  u32* old = nullptr;
+  if (__atomic_compare_exchange_n(&page, &old, fresh, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+    return fresh;
+  }
+  free(fresh);
+  return old;
 }
 
 void Footprint::watch(const std::vector<Region>& allocations) {
@@ -56,7 +67,10 @@ void Footprint::share(u32& word, u32 old, u32 fresh) {
 }
 
 const u32* Footprint::word_of(u64 line, bool write) const {
-  if (line < lines_) return maps_[write] + line;
+  if (line < lines_) {
+    const u32* words = maps_[write][line / kPageLines];
+    return words ? words + line % kPageLines : nullptr;
+  }
   auto next = std::upper_bound(outside_.begin(), outside_.end(), line,
                                [](u64 x, const Outside& o) { return x < o.first; });
   if (next == outside_.begin()) return nullptr;
@@ -69,18 +83,16 @@ void Footprint::mark_outside(u64 line, bool write, u8 epoch, u32 workgroup) {
   if (word) touch(const_cast<u32&>(*word), epoch, workgroup & kOwner);
 }
 
-// How many workgroups it takes on average until so many bits of the set are in use (the problem of
-// the coupon collector). Lines that the host keeps are read by all workgroups.
+// Workgroups that share a line are neighbours or have a stride between them, which fills the bits
+// of a set one after another. If all are in use there are many: about as many as it takes on
+// average until so many random ones have filled the set.
 double Footprint::workgroups(u64 line, bool write) const {
-  constexpr double kAll = 1e9;
+  constexpr double kMany = 86;
   const u32* word = word_of(line, write);
-  if (!word) return kAll;
+  if (!word) return 0;
   if (*word >> 24 != epoch_ || !(*word & kShared)) return 1;
-  double count = 0;
-  for (int bits = 0; bits < __builtin_popcount(*word & kOwner); bits++) {
-    count += (double)kSet / (double)(kSet - bits);
-  }
-  return std::max(2.0, count);
+  const u32 bits = (u32)__builtin_popcount(*word & kOwner);
+  return bits == kSet ? kMany : std::max(2.0, (double)bits);
 }
 
 u8 Footprint::begin() {
@@ -103,13 +115,18 @@ void Footprint::clear() {
 template <class Visit>
 void Footprint::each_word(const Region* regions, u64 region_count, bool write,
                           const Visit& visit) const {
-  const u32* map = maps_[write];
+  const Map& map = maps_[write];
   u64 next = 0;  // lines shared by neighbouring regions count once
   for (u64 i = 0; i < region_count; i++) {
     if (regions[i].start < base_ || (regions[i].start - base_) >> 7 >= lines_) continue;
     const u64 first = std::max(next, (regions[i].start - base_) >> 7);
     const u64 last = std::min(lines_, ((regions[i].end - 1 - base_) >> 7) + 1);
-    for (u64 line = first; line < last; line++) visit(map[line]);
+    for (u64 line = first; line < last;) {
+      const u64 end = std::min(last, (line / kPageLines + 1) * kPageLines);
+      const u32* words = map[line / kPageLines];
+      for (; words && line < end; line++) visit(words[line % kPageLines]);
+      line = end;
+    }
     next = std::max(next, last);
   }
   for (const Outside& each : outside_) {

@@ -32,30 +32,37 @@ class Footprint {
     }
   }
   u64 count(const Region* regions, u64 region_count, bool write) const;
-  // About how many workgroups of the last launch touched a line. 1 is exact.
+  // How many workgroups of the last launch touched a line, at least; 0 if the host keeps it.
   double workgroups(u64 line, bool write) const;
   // Adds to each workgroup, by number modulo the size, the lines that no other workgroup read.
   void count_own(const Region* regions, u64 region_count, std::vector<u32>& own) const;
 
  private:
   static constexpr u32 kShared = 1u << 23, kSet = 23, kOwner = kShared - 1;
+  static constexpr u64 kPageLines = 1 << 14;
   struct Outside {
     u64 first, end;             // lines
     std::vector<u32> maps[2];
   };
-  static u32 bit_of(u32 workgroup) { return 1u << (workgroup * 0x9e3779b1u >> 8) % kSet; }
+  // Words of the lines of the arena, in pages that are allocated when they are touched.
+  using Map = std::vector<u32*>;
+  static u32 bit_of(u32 workgroup) { return 1u << workgroup % kSet; }  // 23 is a prime
   static bool known(u32 word, u32 owner) {
     return word & kShared ? word & bit_of(owner) : (word & kOwner) == owner;
   }
   void mark_line(u64 line, bool write, u8 epoch, u32 workgroup) {
     if (UNLIKELY(line >= lines_)) return mark_outside(line, write, epoch, workgroup);
-    touch(maps_[write][line], epoch, workgroup & kOwner);
+    u32*& page = maps_[write][line / kPageLines];
+    u32* words = __atomic_load_n(&page, __ATOMIC_ACQUIRE);
+    if (UNLIKELY(!words)) words = allocate(page);
+    touch(words[line % kPageLines], epoch, workgroup & kOwner);
   }
   SIM_INLINE void touch(u32& word, u8 epoch, u32 owner) {
     const u32 fresh = (u32)epoch << 24 | owner;
     const u32 old = __atomic_load_n(&word, __ATOMIC_RELAXED);
     if (UNLIKELY(old != fresh)) share(word, old, fresh);
   }
+  static u32* allocate(u32*& page);
   static void share(u32& word, u32 old, u32 fresh);
   void mark_outside(u64 line, bool write, u8 epoch, u32 workgroup);
   const u32* word_of(u64 line, bool write) const;
@@ -64,7 +71,7 @@ class Footprint {
   void clear();
 
   u64 base_ = 0, lines_ = 0;
-  u32* maps_[2] = {nullptr, nullptr};  // reads, writes
-  std::vector<Outside> outside_;       // by first line
+  Map maps_[2];                   // reads, writes
+  std::vector<Outside> outside_;  // by first line
   u8 epoch_ = 0;
 };

@@ -47,22 +47,22 @@ MemoryEvent* Recorder::event(u32 wave, u32 instruction) {
   return &trace.events.back();
 }
 
-// A load waits for a line from beyond the L1.
-void Recorder::fetch(WaveTrace& trace, MemoryEvent* event, AccessCounts& counts, u64 line,
-                     bool missed) {
-  bool first = !missed;
-  if (missed) {
-    counts.l1_misses++;
-    first = fetched_.insert(line).second;
-    counts.fetched += first;
-  }
+// A load waits for a line from beyond the L1. Another wave that fetched it at the same point of its
+// trace, or later, has not brought it to the L2 yet.
+void Recorder::fetch(u32 wave, MemoryEvent* event, AccessCounts& counts, u64 line, bool missed) {
+  WaveTrace& trace = traces[wave];
+  const size_t position = trace.blocks.size();
+  const auto [place, fresh] = fetched_.try_emplace(line, wave, position);
+  const bool first = fresh || (place->second.first != wave && position <= place->second.second);
+  counts.l1_misses += missed;
+  counts.fetched += fresh;
   if (!event) return;
   event->late = 1;
   event->moved += missed ? kLineBytes : 0;
   if (!first) return;
   trace.lines.push_back(line);
   event->line_count++;
-  event->first_count += missed;
+  event->first_count += fresh;
 }
 
 void Recorder::global(u32 wave, u32 instruction, const Shape& shape, u64 first_line,
@@ -82,7 +82,7 @@ void Recorder::global(u32 wave, u32 instruction, const Shape& shape, u64 first_l
     event->moved += shape.segments * (u32)kSegmentBytes;
     for (u32 i = 0; i < shape.line_count && sharing & kSharesReads; i++) {
       const u64 line = first_line + shape.lines[i];
-      if (!fetched_.insert(~line).second) continue;
+      if (!fetched_.try_emplace(~line, wave, 0).second) continue;
       trace.lines.push_back(line);
       event->line_count++;
     }
@@ -95,7 +95,7 @@ void Recorder::global(u32 wave, u32 instruction, const Shape& shape, u64 first_l
                                            : l1_.touch(line, wave, trace.blocks.size());
     if (touch == TagCache::Touch::kHit) continue;
     late = true;
-    fetch(trace, event, counts, line, touch == TagCache::Touch::kMissed);
+    fetch(wave, event, counts, line, touch == TagCache::Touch::kMissed);
   }
   counts.late += late;
 }
@@ -138,7 +138,7 @@ void Recorder::scalar(u32 wave, u32 instruction, u64 address, u32 size) {
     const auto touch = scalar_.touch(piece, wave, trace.blocks.size());
     if (touch == TagCache::Touch::kHit) continue;
     late = true;
-    fetch(trace, event, counts, piece / 2, touch == TagCache::Touch::kMissed);
+    fetch(wave, event, counts, piece / 2, touch == TagCache::Touch::kMissed);
   }
   counts.late += late;
   if (event) event->cycles = (float)event->moved / kLineBytes;  // a cycle for 64 bytes

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <algorithm>
-#include <unordered_set>
+#include <unordered_map>
 #include <vector>
 
 #include "timing/contention.h"
@@ -107,7 +107,7 @@ struct MemoryEvent {
   u32 position;     // blocks of the trace until then, with its own
   u32 instruction;
   u32 first_line;   // in WaveTrace::lines
-  u16 line_count;   // lines that the workgroup fetches for the first time, or that are under way
+  u16 line_count;   // lines that no wave has fetched before this point of the trace
   u16 first_count;  // those that this one fetches
   u8 late;          // waited for something beyond the L1
   u8 written;       // the lines are those of an atomic operation
@@ -151,10 +151,10 @@ class Recorder {
  private:
   static constexpr size_t kMostBlocks = 1 << 16, kMostEvents = 1 << 19;
   MemoryEvent* event(u32 wave, u32 instruction);
-  void fetch(WaveTrace& trace, MemoryEvent* event, AccessCounts& counts, u64 line, bool missed);
+  void fetch(u32 wave, MemoryEvent* event, AccessCounts& counts, u64 line, bool missed);
 
   Accounts& accounts_;
   const TimedInst* timed_;
   TagCache l1_, scalar_;
-  std::unordered_set<u64> fetched_;  // lines
+  std::unordered_map<u64, std::pair<u32, size_t>> fetched_;  // by line: first wave, its position
 };

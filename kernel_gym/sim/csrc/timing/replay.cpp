@@ -40,6 +40,7 @@ void Replay::start(const std::vector<size_t>& workgroups, u64 budget) {
     alive_.push_back(count);
     found_.workgroups[c].cycles.assign(input_.blocks.size(), 0);
     found_.workgroups[c].executions.assign(input_.blocks.size(), 0);
+    found_.workgroups[c].slowest.assign(input_.blocks.size(), 0);
     for (u32 w = 0; w < count; w++) {
       ReplayWave wave;
       wave.workgroup = c;
@@ -48,6 +49,8 @@ void Replay::start(const std::vector<size_t>& workgroups, u64 budget) {
       wave.trace = &sample.recorder->traces[w].blocks;
       wave.events = &sample.events[w];
       wave.matrix_ready.assign(kMaxRows, 0);
+      wave.block_cycles.assign(input_.blocks.size(), 0);
+      wave.block_executions.assign(input_.blocks.size(), 0);
       total += length_of(input_, *wave.trace);
       queue_.push({wave.time, (u32)waves_.size()});
       waves_.push_back(std::move(wave));
@@ -75,7 +78,7 @@ bool Replay::advance(ReplayWave& wave) {
     if (wave.position == wave.trace->size()) return false;
     wave.block = (*wave.trace)[wave.position++];
     const BlockRange& block = input_.blocks[wave.block];
-    found_.workgroups[wave.workgroup].executions[wave.block]++;
+    wave.block_executions[wave.block]++;
     wave.next = block.first;
     wave.last = block.last;
   }
@@ -194,7 +197,7 @@ void Replay::release(u32 workgroup, double now) {
     const double waited = last + kBarrierCycles - wave.time;
     charge(Stall::kBarrier, waited);
     found_.spent[wave.next - 1] += waited;
-    found_.workgroups[workgroup].cycles[wave.block] += waited;
+    wave.block_cycles[wave.block] += waited;
     wave.time = last + kBarrierCycles;
     queue_.push({wave.time, i});
   }
@@ -206,6 +209,13 @@ void Replay::finish(const ReplayWave& wave) {
   const double begin = wave.workgroup * request_.workgroup_launch;
   workgroup.length = std::max(workgroup.length, wave.time - begin);
   workgroup.memory_wait = std::max(workgroup.memory_wait, wave.memory_wait);
+  for (size_t b = 0; b < input_.blocks.size(); b++) {
+    const u64 executions = wave.block_executions[b];
+    if (!executions) continue;
+    workgroup.cycles[b] += wave.block_cycles[b];
+    workgroup.executions[b] += executions;
+    workgroup.slowest[b] = std::max(workgroup.slowest[b], wave.block_cycles[b] / (double)executions);
+  }
   found_.cycles = std::max(found_.cycles, wave.time);
   alive_[wave.workgroup]--;
   release(wave.workgroup, wave.time);
@@ -256,7 +266,7 @@ bool Replay::step(ReplayWave& wave, u32 number) {
       break;
   }
   found_.spent[index] += wave.time - before;
-  found_.workgroups[wave.workgroup].cycles[wave.block] += wave.time - before;
+  wave.block_cycles[wave.block] += wave.time - before;
   return true;
 }
 

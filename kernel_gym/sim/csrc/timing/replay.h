@@ -33,8 +33,9 @@ struct Sample {
 
 // The results of a workgroup in a replay.
 struct ReplayedWorkgroup {
-  std::vector<double> cycles;    // of waves, by block
+  std::vector<double> cycles;    // of all waves, by block
   std::vector<u64> executions;   // by block
+  std::vector<double> slowest;   // cycles of one execution, by block, in the slowest wave
   double length = 0;             // until its last wave ends
   double memory_wait = 0;        // cycles that one wave waited for memory, at most
 };
@@ -54,6 +55,8 @@ struct ReplayWave {
   size_t next_event = 0;
   u32 block = 0;
   double memory_wait = 0;
+  std::vector<double> block_cycles;  // by block
+  std::vector<u64> block_executions;
   std::vector<Gap> gaps;  // that the budget omits
   size_t next_gap = 0;
   double arrived = 0;    // at the barrier

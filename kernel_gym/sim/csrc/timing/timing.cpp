@@ -34,9 +34,9 @@ class Workloads {
   explicit Workloads(const ModelInput& input) {
     for (const Classes::Class& each : input.classes.all()) {
       u64 executed = 0;
-      for (const auto& [block, count] : each.work->counts) {
+      each.work->each_block([&](u32 block, u64 count) {
         executed += count * (input.blocks[block].last - input.blocks[block].first);
-      }
+      });
       sorted_.emplace_back(executed, each.members);
     }
     std::sort(sorted_.begin(), sorted_.end());
@@ -151,13 +151,13 @@ void run_model(const ModelInput& input, ModelRequest& request, std::vector<doubl
   for (u32 c = 0; c < input.classes.all().size(); c++) {
     const Classes::Class& each = input.classes.all()[c];
     cycles.push_back(costs.of_class(each, c));
-    for (const auto& [block, count] : each.work->counts) {
+    each.work->each_block([&](u32 block, u64 count) {
       const double times = (double)count * (double)each.members;
       const double instructions = times * (input.blocks[block].last - input.blocks[block].first);
       totals[block] += times;
       executed += instructions;
       explained += costs.replayed(block) ? instructions : 0;
-    }
+    });
   }
   for (size_t b = 0; b < totals.size(); b++) {
     for (u32 i = input.blocks[b].first; i < input.blocks[b].last; i++) {
