@@ -145,5 +145,6 @@ void Classes::finish() {
     order_[place->second.id] = (u32)all_.size();
     all_.push_back({&place->first, place->second.members});
   }
+  if (merged_.empty()) places_.clear();  // a fault came before the first workgroup ended
   for (u32& place : places_) place = number(place);
 }
