@@ -135,8 +135,8 @@ double Costs::cost(u32 block, u64 count) const {
   return std::max(unhidden(block), buckets.empty() ? 0 : buckets.back().cost);
 }
 
-// The cost of a block to a wave that hides no latency. Memory is as slow as it can be, and all waves
-// of the workgroup need the same units.
+// The cost of a block to a wave that hides no latency. Memory is as slow as it can be, and all
+// waves of the workgroup need the same units.
 double Costs::unhidden(u32 block) const {
   double cycles = 0;
   const double waves = request_.waves, of_simd = std::max(1.0, waves / kSimds);

@@ -1,4 +1,4 @@
-// What the blocks of recorded workgroups cost, and what a class of workgroups costs because of that.
+// What the blocks of recorded workgroups cost, and what classes of workgroups cost because of that.
 #pragma once
 
 #include "timing/replay.h"

@@ -1,5 +1,5 @@
-// Records a sampled workgroup for the timing model: the blocks of each wave and, for every execution
-// of a memory instruction, cache lines and LDS bank conflicts.
+// Records a sampled workgroup for the timing model: the blocks of each wave and, for every
+// execution of a memory instruction, cache lines and LDS bank conflicts.
 #pragma once
 
 #include <algorithm>

@@ -214,7 +214,8 @@ void Replay::finish(const ReplayWave& wave) {
     if (!executions) continue;
     workgroup.cycles[b] += wave.block_cycles[b];
     workgroup.executions[b] += executions;
-    workgroup.slowest[b] = std::max(workgroup.slowest[b], wave.block_cycles[b] / (double)executions);
+    const double each = wave.block_cycles[b] / (double)executions;
+    workgroup.slowest[b] = std::max(workgroup.slowest[b], each);
   }
   found_.cycles = std::max(found_.cycles, wave.time);
   alive_[wave.workgroup]--;

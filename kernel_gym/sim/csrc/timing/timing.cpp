@@ -43,7 +43,8 @@ class Workloads {
     for (size_t i = sorted_.size(); i-- > 1;) sorted_[i - 1].second += sorted_[i].second;
   }
   u64 from(u64 executed) const {
-    const auto place = std::lower_bound(sorted_.begin(), sorted_.end(), std::make_pair(executed, (u64)0));
+    const auto place =
+        std::lower_bound(sorted_.begin(), sorted_.end(), std::make_pair(executed, (u64)0));
     return place == sorted_.end() ? 1 : place->second;
   }
 
@@ -51,8 +52,8 @@ class Workloads {
   std::vector<std::pair<u64, u64>> sorted_;  // instructions, workgroups with as many or more
 };
 
-// Groups of samples that share a compute unit in a replay. Like shares with like: as many
-// workgroups as there are with half of the work or more, so that others without work change nothing.
+// Groups of samples that share a compute unit in a replay. Like shares with like: as many workgroups
+// as there are with half of the work or more. So others without work change nothing.
 std::map<std::vector<size_t>, u64> groups_of(const ModelInput& input, const ModelRequest& request,
                                              const std::vector<Sample>& samples) {
   std::vector<size_t> order = representatives(samples);
@@ -161,8 +162,10 @@ void run_model(const ModelInput& input, ModelRequest& request, std::vector<doubl
   }
   for (size_t b = 0; b < totals.size(); b++) {
     for (u32 i = input.blocks[b].first; i < input.blocks[b].last; i++) {
-      const bool known = all.executions[i] > 0;
-      spent[i] = totals[b] * (known ? all.spent[i] / (double)all.executions[i] : nominal_cycles(input.instructions[i]));
+      const u64 executions = all.executions[i];
+      const double each = executions ? all.spent[i] / (double)executions
+                                     : nominal_cycles(input.instructions[i]);
+      spent[i] = totals[b] * each;
     }
   }
   request.explained = executed > 0 ? explained / executed : 1;

@@ -74,7 +74,7 @@ constexpr int kStalls = 10;
 struct ModelRequest {
   double lds_latency;
   double l1_latency;
-  double l2_latency;    // of lines that another load has brought there, misses of full caches included
+  double l2_latency;    // of lines that another load has brought there; a full L2 misses some
   double mall_latency;  // of lines that another chiplet has fetched
   double hbm_latency;
   double scalar_latency;
