@@ -85,7 +85,7 @@ void Launch::prepare(Slot& slot, Worker& worker, u64 workgroup) {
   slot.block_counts.assign((size_t)waves_ * program_.blocks, 0);
   if (std::binary_search(samples_.begin(), samples_.end(), workgroup)) {
     slot.recorder = std::make_unique<Recorder>(*worker.accounts, waves_, program_.timed.data(),
-                                               (u32)request_.l1_sets);
+                                               (u32)request_.l1_sets, samples_.size());
   }
   memset(slot.registers, 0, (size_t)waves_ * row_stride_ * sizeof(Row));
   if (LIKELY(first_lds_.empty())) {

@@ -127,12 +127,18 @@ struct WaveTrace {
 
 class Recorder {
  public:
-  // `timed`: the instructions of the program. `l1_sets`: of the L1, see TagCache.
-  Recorder(Accounts& accounts, u32 waves, const TimedInst* timed, u32 l1_sets)
-      : traces(waves), accounts_(accounts), timed_(timed), l1_(l1_sets), scalar_(l1_sets) {}
+  // `timed`: the instructions of the program. `l1_sets`: of the L1, see TagCache. `samples`: recorded
+  // workgroups of the launch, which share the memory for traces.
+  Recorder(Accounts& accounts, u32 waves, const TimedInst* timed, u32 l1_sets, u64 samples)
+      : traces(waves),
+        accounts_(accounts),
+        timed_(timed),
+        l1_(l1_sets),
+        scalar_(l1_sets),
+        most_blocks_(std::max(kLeastBlocks, kAllBlocks / std::max<u64>(1, waves * samples))) {}
   void block(u32 wave, u32 block) {
     WaveTrace& trace = traces[wave];
-    trace.full |= trace.blocks.size() == kMostBlocks || trace.events.size() >= kMostEvents;
+    trace.full |= trace.blocks.size() == most_blocks_ || trace.events.size() >= 8 * most_blocks_;
     if (!trace.full) trace.blocks.push_back(block);
   }
   // `first_line`: the line of the shape's start.
@@ -149,12 +155,13 @@ class Recorder {
   u64 workgroup = 0;              // its number
 
  private:
-  static constexpr size_t kMostBlocks = 1 << 16, kMostEvents = 1 << 19;
+  static constexpr u64 kLeastBlocks = 1 << 16, kAllBlocks = 1 << 20;
   MemoryEvent* event(u32 wave, u32 instruction);
   void fetch(u32 wave, MemoryEvent* event, AccessCounts& counts, u64 line, bool missed);
 
   Accounts& accounts_;
   const TimedInst* timed_;
   TagCache l1_, scalar_;
+  const u64 most_blocks_;  // of a trace
   std::unordered_map<u64, std::pair<u32, size_t>> fetched_;  // by line: first wave, its position
 };
