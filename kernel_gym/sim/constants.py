@@ -21,7 +21,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-TIMING_MODEL_VERSION = "4"
+TIMING_MODEL_VERSION = "5"
 """Rises with every change of a modelled time. Records carry it; times of two versions differ."""
 
 # ---- layout
@@ -76,7 +76,7 @@ PACKED_GAP = 8  # MEASURED: cycles between packed instructions of one wave; 4 fo
 SLOW_VECTOR_CYCLES = 16  # RECALLED: transcendental functions, 32-bit integer multiplication
 WIDE_VECTOR_CYCLES = 8  # ASSUMED: 64-bit operations other than sums, products and comparisons
 PERMUTE_CYCLES = 2  # ASSUMED: permutes pass 32 lanes a cycle through the LDS crossbar
-UNSAMPLED_LDS_CYCLES = 16  # ASSUMED: an LDS access that no sample ran
+UNSAMPLED_LDS_CYCLES = 64  # ASSUMED: an LDS access that no sample ran, all lanes in conflict
 LDS_LATENCY = 64  # ASSUMED
 SCALAR_LATENCY = 200  # ASSUMED
 STORE_LATENCY = 100  # ASSUMED: until a store no longer counts as outstanding

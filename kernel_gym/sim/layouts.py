@@ -167,6 +167,8 @@ class LaunchRequest(ct.Structure):
         ("atomic_requests", ct.c_uint64),
         ("atomic_lines", ct.c_uint64),
         ("atomic_hottest", ct.c_uint64),
+        ("most_instructions", ct.c_uint64),
+        ("most_own_lines", ct.c_uint64),
         ("sampled", ct.c_uint32),
         ("fault_kind", ct.c_uint32),
         ("fault_instruction", ct.c_uint32),
@@ -196,14 +198,15 @@ class FaultKind(enum.IntEnum):
     DEADLOCK = 7
     TRAP = 8
     UNSUPPORTED = 9
-    LDS_RACE = 10
-    GLOBAL_RACE = 11
-    LOST_WRITE = 12
-    MISSING_WAITCNT = 13
-    UNINITIALISED_LDS = 14
-    UNINITIALISED_REGISTER = 15
-    UNWAITED_WRITE = 16
-    UNWAITED_READ = 17
+    JUMP = 10
+    LDS_RACE = 11
+    GLOBAL_RACE = 12
+    LOST_WRITE = 13
+    MISSING_WAITCNT = 14
+    UNINITIALISED_LDS = 15
+    UNINITIALISED_REGISTER = 16
+    UNWAITED_WRITE = 17
+    UNWAITED_READ = 18
 
 
 # ---- audits
@@ -316,6 +319,7 @@ class SharingKind(enum.IntFlag):
     SHARES_READS = 1
     SHARES_WRITES = 2
     SHARES_ATOMIC = 4
+    PASSES_L1 = 8
 
 
 class Stall(enum.IntEnum):
@@ -337,17 +341,11 @@ class ModelRequest(ct.Structure):
     """Inputs and results of the timing model (csrc/timing/timing.h)."""
 
     _fields_ = [
-        ("lds_latency", ct.c_double),
-        ("l1_latency", ct.c_double),
-        ("miss_latency", ct.c_double),
-        ("scalar_latency", ct.c_double),
-        ("store_latency", ct.c_double),
-        ("workgroup_launch", ct.c_double),
-        ("l2_bytes_per_cycle", ct.c_double),
-        ("unsampled_lds", ct.c_double),
-        ("handover", ct.c_double),
-        ("atomic_handover", ct.c_double),
-        ("start_interval", ct.c_double),
+        *((name, ct.c_double) for name in ("lds_latency", "l1_latency", "l2_latency")),
+        *((name, ct.c_double) for name in ("mall_latency", "hbm_latency", "scalar_latency")),
+        *((name, ct.c_double) for name in ("store_latency", "workgroup_launch")),
+        *((name, ct.c_double) for name in ("l2_bytes_per_cycle", "unsampled_lds", "chiplets")),
+        *((name, ct.c_double) for name in ("handover", "atomic_handover", "start_interval")),
         ("instruction_budget", ct.c_uint64),
         ("slots", ct.c_uint64),
         ("workgroups", ct.c_uint64),
@@ -356,6 +354,7 @@ class ModelRequest(ct.Structure):
         ("makespan", ct.c_double),
         ("replay_cycles", ct.c_double),
         ("explained", ct.c_double),
+        ("waiting", ct.c_double),
         ("busy", ct.c_double * 8),
         ("stalls", ct.c_double * 10),
         ("replayed", ct.c_uint64),
@@ -376,6 +375,7 @@ class AccessCounts(ct.Structure):
         ("fetched", ct.c_uint64),
         ("lds_cycles", ct.c_uint64),
         ("writes", ct.c_uint64),
+        ("worst", ct.c_uint64),
     ]
 
 

@@ -17,7 +17,13 @@ from kernel_gym.sim.compiler.matrix_ops import MatrixDecoder
 from kernel_gym.sim.compiler.memory_ops import MemoryDecoder
 from kernel_gym.sim.compiler.mode_ops import emit_mode, initial_mode, is_modal
 from kernel_gym.sim.compiler.program import RECORD_SIZE, ProgramBuilder
-from kernel_gym.sim.compiler.scalar_ops import ENDS_BLOCK, IGNORED, CodeReference, ScalarDecoder
+from kernel_gym.sim.compiler.scalar_ops import (
+    EMPTIES_CACHE,
+    ENDS_BLOCK,
+    IGNORED,
+    CodeReference,
+    ScalarDecoder,
+)
 from kernel_gym.sim.compiler.vector_ops import VectorDecoder
 from kernel_gym.sim.native import Handler
 
@@ -122,6 +128,8 @@ class _Decoder:
             return
         if mnemonic in IGNORED:
             check_idle(instruction)
+            if mnemonic in EMPTIES_CACHE:
+                self.builder.emit("empty_caches", flags=int(EMPTIES_CACHE[mnemonic]))
             return
         try:
             if mnemonic.startswith(("v_mfma", "v_smfmac")):

@@ -47,6 +47,13 @@ IGNORED = frozenset(
         "ds_nop",
     }
 )
+# Instructions that empty a cache: whether it is the scalar one.
+EMPTIES_CACHE = {
+    **dict.fromkeys(("buffer_inv", "buffer_wbinvl1", "buffer_wbinvl1_vol"), False),
+    **dict.fromkeys(("s_dcache_inv", "s_dcache_inv_vol"), True),
+}
+# Instructions after which control may be elsewhere. The next one begins a block: `s_swappc_b64` and
+# `s_call_b64` return there.
 ENDS_BLOCK = frozenset(
     {
         "s_branch",

@@ -38,6 +38,9 @@ SHORT_BYTES = 4
 """Bytes of a short encoding."""
 _WIDE_READ = re.compile(r"^ds_read\w*_b(64|128)")
 _PERMUTE = re.compile(r"^ds_(b?permute|swizzle)")
+_LDS_ATOMIC = re.compile(
+    r"^ds_(pk_)?(add|sub|rsub|inc|dec|min|max|and|or|mskor|xor|cmpst|wrxchg)2?(_|st64)"
+)
 _GLOBAL = re.compile(r"^(global|flat|buffer|tbuffer)_(load|store|atomic)")
 _SCALAR_LOAD = re.compile(r"^s_(buffer_)?load_dword")
 _SEES_OTHERS = re.compile(r"^(buffer_(inv|wbinv)|s_dcache_(inv|wb)|ds_gws)")
@@ -47,16 +50,21 @@ _FREE = re.compile(r"^(s_setprio|s_clause|s_endpgm|s_inst_prefetch|buffer_inv|bu
 
 
 def sharing_of(instruction: Instruction) -> SharingKind:
-    """How an instruction takes part in the exchange of data between workgroups."""
+    """How an instruction takes part in the exchange of data between waves."""
     mnemonic, modifiers = instruction.mnemonic, instruction.modifiers
     if _SCALAR_LOAD.match(mnemonic):
         return SharingKind.SHARES_READS
+    if _LDS_ATOMIC.match(mnemonic):
+        return SharingKind.SHARES_ATOMIC
     if not _GLOBAL.match(mnemonic):
         return SharingKind(0)
     if "_atomic" in mnemonic:
         returns = SharingKind.SHARES_READS if _RETURNS & modifiers.keys() else SharingKind(0)
         return SharingKind.SHARES_ATOMIC | SharingKind.SHARES_WRITES | returns
-    return SharingKind.SHARES_WRITES if "_store" in mnemonic else SharingKind.SHARES_READS
+    if "_store" in mnemonic:
+        return SharingKind.SHARES_WRITES
+    passes = SharingKind.PASSES_L1 if _COHERENT & modifiers.keys() else SharingKind(0)
+    return SharingKind.SHARES_READS | passes
 
 
 def can_wait_for_others(instructions: Iterable[Instruction]) -> bool:
@@ -222,10 +230,12 @@ def timed_instruction(
             unit,
             is_store="_write" in mnemonic,
             cycles=cycles,
+            sharing=sharing_of(instruction),
             lds_banks=lds_banks(mnemonic, figures),
         )
     sharing = sharing_of(instruction)
-    is_store = unit == "memory" and not sharing & SharingKind.SHARES_READS
+    waits = sharing & SharingKind.SHARES_READS or "_load" in mnemonic
+    is_store = unit == "memory" and not waits
     return TimedInstruction(unit, is_store=is_store, sharing=sharing)
 
 

@@ -74,6 +74,7 @@ enum class FaultKind : u32 {
   kDeadlock,
   kTrap,
   kUnsupported,
+  kJump,  // to an address where no block of the program begins
   // reported by audits only (audit/audit.h)
   kLdsRace,
   kGlobalRace,
@@ -213,6 +214,11 @@ struct Registration {
 
 const Inst* raise_fault(Wave& wave, const Inst* inst, FaultKind kind, u32 lane, u64 address,
                         u32 size);
+
+// The head of every basic block: counts it, and pre-empts the wave when its time slice is over. All
+// places that control can enter are heads: the decoder puts one at each label and behind each
+// instruction that ends a block, and a jump to a computed address goes to no other place.
+const Inst* block_head(Wave& wave, const Inst* inst);
 
 // Runs the next instruction by a jump from handler to handler, which takes a third of the time of a
 // return to a loop. With single_step it returns the next instruction. Block heads always return, so

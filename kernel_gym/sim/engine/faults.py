@@ -102,6 +102,10 @@ def describe(
             f"({size} wait at a barrier, {address} workgroups have not started)"
         ),
         "trap": "the kernel trapped",
+        "jump": (
+            f"jump to the computed address {address:#x}, where neither a function nor a block of "
+            "this program begins: jump to labels and functions only"
+        ),
         "lds_race": f"race: {where} is used by two waves without a barrier between",
         "global_race": (
             f"race: {where} is used by two waves without an atomic or a barrier that orders them"

@@ -39,6 +39,7 @@ from kernel_gym.sim.timing.traffic import Traffic, estimate_traffic
 
 _REPLAY_SHARE = 8  # executed instructions for each replayed one
 _REPLAY_MINIMUM, _REPLAY_MAXIMUM = 400_000, 1_600_000  # bounds of replayed instructions
+_SHARES = 8  # smaller amounts of work that do not wait, see `combined`
 _SAMPLE_SHARE = 16  # workgroups for each recorded one
 _SAMPLE_MINIMUM, _SAMPLE_MAXIMUM = 12, 64  # bounds of recorded workgroups
 
@@ -118,22 +119,30 @@ class Trace(Enum):
             request.sample_seed = seed & (1 << 64) - 1
 
 
-def memory_wait_share(request: layouts.ModelRequest) -> float:
-    """Share of the waves' time in the replays that goes to waiting for vector memory."""
-    total = sum(request.stalls)
-    return request.stalls[layouts.Stall.MEMORY] / total if total else 0.0
-
-
 def combined(terms: Mapping[str, float], waiting: float) -> float:
     """Seconds of a launch from the seconds of its parts.
 
     Args:
         terms: From :meth:`LaunchModel._terms`.
-        waiting: Share of the waves' time that goes to waiting for memory.
+        waiting: Share of its time that a wave waits for memory, at most.
+
+    More work that does not wait makes the share smaller, and memory overlaps better. It must not
+    make the launch faster. So the result is the largest one of the launch and of those with less
+    of that work.
     """
     memory = [terms[name] for name in ("hbm", "mall", "l2", "atomics")]
     moving = max(memory) + hw.EXPOSED_SHARE * (sum(memory) - max(memory))
-    working = max(terms["cu"], terms["matrix"])
+    shares = [waiting + (1 - waiting) * step / _SHARES for step in range(_SHARES + 1)]
+    return max(
+        _overlapped(
+            moving, max(terms["cu"] * (waiting / share if share else 1), terms["matrix"]), share
+        )
+        for share in (shares if waiting else [0.0])
+    )
+
+
+def _overlapped(moving: float, working: float, waiting: float) -> float:
+    """Seconds of memory and of units together, with the share of the units' time that waits."""
     inverse = waiting / hw.WAITING_EXPONENT + (1 - waiting) / hw.HIDDEN_EXPONENT
     larger, smaller = max(moving, working), min(moving, working)
     if not larger:
@@ -167,6 +176,8 @@ class LaunchModel:
         self.workgroups = launch.grid[0] * launch.grid[1] * launch.grid[2]
         blocks = self._read("sim_block_counts", len(timing.block_lengths))
         self.executions = timing.executions(blocks.astype(np.int64))
+        # Workgroups that do next to nothing bring no cache and no bandwidth with them.
+        self.busy_workgroups = max(1.0, launch.instructions / max(1, launch.most_instructions))
 
     def run(self, full_trace: bool = False) -> Modelled:
         """The modelled time with its profile. `full_trace` replays all recorded workgroups."""
@@ -177,7 +188,7 @@ class LaunchModel:
         self._api.sim_model(self._engine, self._program, ct.byref(request))
         spent = self._read("sim_spent", len(self.timing.units))
         terms = self._terms(request, traffic)
-        total = hw.LAUNCH_S + combined(terms, memory_wait_share(request))
+        total = hw.LAUNCH_S + combined(terms, request.waiting)
         profile = describe_profile(
             terms, total, request, traffic, self.residency, self.launch, spent
         )
@@ -198,18 +209,21 @@ class LaunchModel:
         seen = sampled[:, field["lines"]]
         memory = self.timing.units == UNITS.index("memory")
         stores = exact[:, field["writes"]] > 0
+        scalar = self.timing.units == UNITS.index("scalar_memory")
 
         def loaded(name: str) -> float:
             share = np.where(seen > 0, sampled[:, field[name]] / np.maximum(seen, 1), 1.0)
             return float((exact[:, field["lines"]] * share)[memory & ~stores].sum())
 
+        runs = sampled[:, field["executions"]]
+        pieces = sampled[:, field["l1_misses"]] / np.maximum(runs, 1) * self.executions
         return estimate_traffic(
             loaded("l1_misses"),
-            float(exact[:, field["segments"]][memory & stores].sum()),
+            float(exact[:, field["segments"]][memory & stores].sum() + pieces[scalar].sum()),
             self.launch.read_lines,
             self.launch.written_lines,
             self.timing.figures,
-            min(self.workgroups, self.timing.figures.chiplets),
+            min(self.busy_workgroups, float(self.timing.figures.chiplets)),
             loaded("fetched"),
         )
 
@@ -218,10 +232,14 @@ class LaunchModel:
         copies = min(self.residency.workgroups_per_cu, -(-self.workgroups // compute_units))
         budget = self.launch.instructions // _REPLAY_SHARE
         threads = self.launch.block[0] * self.launch.block[1] * self.launch.block[2]
+        latencies = traffic.latencies(self.timing.figures.latencies)
         return layouts.ModelRequest(
             lds_latency=hw.LDS_LATENCY,
-            l1_latency=self.timing.figures.latencies.l1,
-            miss_latency=traffic.miss_latency(self.timing.figures.latencies),
+            l1_latency=latencies.l1,
+            l2_latency=latencies.l2,
+            mall_latency=latencies.mall,
+            hbm_latency=latencies.hbm,
+            chiplets=min(self.busy_workgroups, float(self.timing.figures.chiplets)),
             scalar_latency=hw.SCALAR_LATENCY,
             store_latency=hw.STORE_LATENCY,
             workgroup_launch=hw.WORKGROUP_LAUNCH,
@@ -240,15 +258,16 @@ class LaunchModel:
     def _terms(self, request: layouts.ModelRequest, traffic: Traffic) -> dict[str, float]:
         """Seconds that each part of the device needs for its work."""
         device = self.timing.figures
-        busy_units = min(self.workgroups, device.compute_units)
-        pull = busy_units * hw.CU_BYTES_PER_CLOCK * device.clock_hz
+        pull = hw.CU_BYTES_PER_CLOCK * device.clock_hz  # of a compute unit
+        own = self.launch.most_own_lines * hw.LINE_BYTES / pull
+        spread = traffic.hbm / min(self.busy_workgroups, device.compute_units) / pull
         matrix = float((self.executions * self.timing.matrix_cycles).sum())
         units = device.compute_units * hw.SIMDS * device.clock_hz
         hbm = traffic.hbm / (device.hbm_bytes_per_s * hw.HBM_EFFICIENCY)
         return {
             "cu": request.makespan / device.clock_hz,
             "matrix": matrix / units / hw.MATRIX_SUSTAINED,
-            "hbm": max(hbm, traffic.hbm / pull),
+            "hbm": max(hbm, own, spread),
             "l2": traffic.l2 / (device.l2_bytes_per_s * hw.L2_EFFICIENCY),
             "mall": traffic.mall / (device.mall_bytes_per_s * hw.MALL_EFFICIENCY),
             "atomics": self._atomics(),

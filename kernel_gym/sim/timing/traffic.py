@@ -21,6 +21,8 @@ class Traffic:
         hbm: Bytes that reach memory.
         far_fraction: Share of L1 misses that also miss L2.
         memory_fraction: Share of these that also miss the Infinity Cache.
+        l2_fits: Share of the lines that the L2 caches hold.
+        mall_fits: Share of the lines that the Infinity Cache holds.
     """
 
     l2: float
@@ -28,11 +30,18 @@ class Traffic:
     hbm: float
     far_fraction: float
     memory_fraction: float
+    l2_fits: float = 1.0
+    mall_fits: float = 1.0
 
-    def miss_latency(self, idle: hw.Latencies) -> float:
-        """Mean cycles of a load that misses the L1."""
-        far = idle.mall + self.memory_fraction * (idle.hbm - idle.mall)
-        return idle.l2 + self.far_fraction * (far - idle.l2)
+    def latencies(self, idle: hw.Latencies) -> hw.Latencies:
+        """Cycles of loads by where the line is if the caches hold what fits into them.
+
+        Lines that several chiplets or workgroups fetch come from there. A line's first load
+        always comes from memory.
+        """
+        mall = idle.mall + (1 - self.mall_fits) * (idle.hbm - idle.mall)
+        l2 = idle.l2 + (1 - self.l2_fits) * (mall - idle.l2)
+        return hw.Latencies(idle.l1, l2, mall, idle.hbm)
 
 
 def estimate_traffic(
@@ -41,7 +50,7 @@ def estimate_traffic(
     read_lines: int,
     written_lines: int,
     figures: hw.Figures = hw.MI300X,
-    chiplets: int | None = None,
+    chiplets: float | None = None,
     fetches: float | None = None,
 ) -> Traffic:
     """Estimates traffic from requests and distinct lines, with cold caches.
@@ -56,7 +65,7 @@ def estimate_traffic(
         read_lines: Distinct lines read.
         written_lines: Distinct lines written.
         figures: Constants of the device.
-        chiplets: How many of its dies have workgroups; by default all.
+        chiplets: How many of its dies have work; by default all.
         fetches: Lines that workgroups requested for the first time, summed over all workgroups;
             by default as many as there are requests.
 
@@ -79,4 +88,6 @@ def estimate_traffic(
         hbm=(max(mall_misses, read_lines) + written_lines) * line,
         far_fraction=min(1.0, l2_misses / read_requests) if read_requests else 0.0,
         memory_fraction=mall_misses / l2_misses if l2_misses else 0.0,
+        l2_fits=l2_fits,
+        mall_fits=mall_fits,
     )

@@ -260,8 +260,21 @@ def test_workgroups_share_the_first_cache():
 
 
 def test_latencies_are_those_of_the_device():
-    warm = estimate_traffic(1e9, 0, 1000, 0)
-    cold = estimate_traffic(1000, 0, 1000, 0)
+    small = estimate_traffic(1000, 0, 1000, 0)
+    huge = estimate_traffic(1e12, 0, 1 << 40, 0)
     for figures in hw.FIGURES.values():
-        assert warm.miss_latency(figures.latencies) == pytest.approx(figures.latencies.l2, rel=0.01)
-        assert cold.miss_latency(figures.latencies) == figures.latencies.hbm
+        assert small.latencies(figures.latencies) == figures.latencies
+        full = huge.latencies(figures.latencies)
+        assert full.l2 == pytest.approx(figures.latencies.hbm, rel=0.01)
+        assert full.mall == pytest.approx(figures.latencies.hbm, rel=0.01)
+
+
+def test_work_that_does_not_wait_never_makes_memory_overlap_better():
+    """With the same time of waiting, more work of another kind is never faster."""
+    terms = {"cu": 0.0, "matrix": 0.0, "hbm": 10.0, "mall": 0.0, "l2": 0.0, "atomics": 0.0}
+    for waited in (1.0, 4.0, 10.0):
+        times = [
+            combined({**terms, "cu": waited * more}, waiting=1 / more)
+            for more in (1, 1.1, 1.5, 2, 4, 8)
+        ]
+        assert times == pytest.approx(sorted(times), rel=2e-3)

@@ -4,15 +4,31 @@
 
 #include "launch/launch.h"
 
+namespace {
+
+constexpr u64 kMostOwners = 1 << 22;  // workgroups whose own lines are counted one by one
+
+}  // namespace
+
 Program::~Program() { free(constants); }
 
 Engine::Engine() = default;
 Engine::~Engine() = default;
 
 void Launch::finish(Worker& worker, std::unique_ptr<Slot> slot) {
-  for (u32 i = 0; i < program_.blocks; i++) worker.block_counts[i] += slot->block_counts[i];
-  if (worker.accounts) engine_.bins.add(slot->workgroup, slot->block_counts);
+  const u64* counts = slot->block_counts.data();
+  for (u32 w = 0; w < waves_; w++, counts += program_.blocks) {
+    for (u32 i = 0; i < program_.blocks; i++) worker.block_counts[i] += counts[i];
+  }
+  u32 work_class = 0;
+  if (worker.accounts) {
+    work_class = engine_.classes.add(slot->workgroup, slot->block_counts, program_.blocks);
+    worker.most_instructions = std::max(worker.most_instructions, slot->executed);
+  }
   if (slot->recorder) {
+    slot->recorder->work_class = work_class;
+    slot->recorder->executed = slot->executed;
+    slot->recorder->workgroup = slot->workgroup;
     const auto place = std::lower_bound(samples_.begin(), samples_.end(), slot->workgroup);
     recorders_[place - samples_.begin()] = std::move(slot->recorder);
   }
@@ -98,6 +114,14 @@ void Launch::merge() {
     if (recorder) engine_.recorders.push_back(std::move(recorder));
   }
   request_.sampled = (u32)engine_.recorders.size();
+  request_.most_instructions = 0;
+  for (const auto& worker : workers_) {
+    request_.most_instructions = std::max(request_.most_instructions, worker->most_instructions);
+  }
+  if (request_.sample_count) engine_.classes.finish();
+  for (auto& recorder : engine_.recorders) {
+    recorder->work_class = engine_.classes.number(recorder->work_class);
+  }
   engine_.accesses.assign(program_.source_instructions, AccessCounts());
   engine_.sampled = engine_.accesses;
   for (const auto& worker : workers_) {
@@ -116,9 +140,13 @@ void Launch::merge() {
   request_.atomic_hottest = atomics.hottest();
   if (use_footprint_) {
     request_.read_lines =
-        engine_.footprint.count(memory_.allocations, memory_.count, false, epoch_);
+        engine_.footprint.count(memory_.allocations, memory_.count, false);
     request_.written_lines =
-        engine_.footprint.count(memory_.allocations, memory_.count, true, epoch_);
+        engine_.footprint.count(memory_.allocations, memory_.count, true);
+    engine_.own_lines.assign(std::min<u64>(workgroups_, kMostOwners), 0);
+    engine_.footprint.count_own(memory_.allocations, memory_.count, engine_.own_lines);
+    const auto& own = engine_.own_lines;
+    request_.most_own_lines = own.empty() ? 0 : *std::max_element(own.begin(), own.end());
   }
   request_.suspects = request_.audit ? (u32)engine_.audit->suspects.size() : 0;
   request_.fault_kind = (u32)fault_.kind;
@@ -147,7 +175,7 @@ void Launch::report(const Fault& fault, u64 workgroup) {
 
 void Launch::run() {
   const u32 workers = (u32)std::max<u64>(1, std::min<u64>(request_.threads, workgroups_));
-  if (request_.sample_count) engine_.bins.begin(workgroups_, program_.blocks);
+  if (request_.sample_count) engine_.classes.begin(workgroups_);
   if (engine_.free_slots.size() < workers) engine_.free_slots.resize(workers);
   workers_.resize(workers);
   engine_.pool.run(workers, [this](u32 number) { run_worker(number); });
@@ -162,7 +190,7 @@ void model_launch(Engine& engine, const Program& program, ModelRequest& request)
   std::vector<const Recorder*> samples;
   for (const auto& recorder : engine.recorders) samples.push_back(recorder.get());
   const ModelInput input = {program.timed,       program.block_ranges, samples,
-                            engine.bins,         engine.accesses,      engine.sampled,
-                            engine.sharing.get()};
+                            engine.classes,      engine.accesses,      engine.footprint,
+                            engine.own_lines,    engine.sharing.get()};
   run_model(input, request, engine.spent);
 }

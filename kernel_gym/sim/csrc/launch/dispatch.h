@@ -7,6 +7,7 @@
 
 #include "audit/audit.h"
 #include "launch/pool.h"
+#include "timing/classes.h"
 #include "timing/footprint.h"
 #include "timing/recorder.h"
 #include "timing/sharing.h"
@@ -67,6 +68,8 @@ struct LaunchRequest {
   u64 atomic_requests;   // see LineCounts
   u64 atomic_lines;
   u64 atomic_hottest;
+  u64 most_instructions; // of a workgroup
+  u64 most_own_lines;    // of a workgroup: read lines that no other one reads
   u32 sampled;
   u32 fault_kind;
   u32 fault_instruction;
@@ -81,7 +84,7 @@ struct LaunchRequest {
   u32 suspects;
   u32 outside_kind;      // of the first access in a margin; then fault_... say where it was
 };
-static_assert(sizeof(LaunchRequest) == 320, "shared with Python");
+static_assert(sizeof(LaunchRequest) == 336, "shared with Python");
 
 struct Slot;  // the state of one resident workgroup
 
@@ -96,7 +99,8 @@ struct Engine {
   std::vector<std::unique_ptr<Recorder>> recorders;
   std::vector<AccessCounts> accesses;  // by source instruction, exact, of all workgroups
   std::vector<AccessCounts> sampled;   // the same of the recorded ones, with cache and banks
-  Bins bins;
+  Classes classes;
+  std::vector<u32> own_lines;          // by workgroup modulo the size: lines that only it read
   std::vector<double> spent;           // by source instruction, of the last model run
   std::unique_ptr<AuditLaunch> audit;  // of the last audited launch
   AuditPool audits;                    // of workgroups

@@ -9,9 +9,6 @@
 
 constexpr u32 kNotWanted = 0xffff;  // a register number in a request
 
-// The head of every basic block: counts it, and pre-empts the wave when its time slice is over.
-const Inst* block_head(Wave& wave, const Inst* inst);
-
 // A resident workgroup.
 struct Slot {
   const Program* program = nullptr;
@@ -24,7 +21,7 @@ struct Slot {
   std::vector<u8> scratch;
   std::unique_ptr<Recorder> recorder;
   std::unique_ptr<Audit> audit;
-  std::vector<u64> block_counts;
+  std::vector<u64> block_counts;  // by wave and block
   u64 workgroup = 0;
   u64 executed = 0;
   u64 accounted = 0;  // the part of `executed` that is in the launch's total
@@ -47,6 +44,7 @@ struct Worker {
   std::deque<std::unique_ptr<Slot>> resident;  // round robin
   std::vector<std::unique_ptr<Slot>> free_slots;
   u64 executed = 0;  // instructions
+  u64 most_instructions = 0;  // of a workgroup
   std::vector<u64> block_counts;
   std::vector<u64> places;  // where its waves accessed memory last
   std::unique_ptr<Accounts> accounts;  // null without a model

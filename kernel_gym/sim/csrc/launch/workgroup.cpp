@@ -82,10 +82,10 @@ void Launch::prepare(Slot& slot, Worker& worker, u64 workgroup) {
   slot.workgroup = workgroup;
   slot.executed = slot.accounted = 0;
   slot.slices = 0;
-  slot.block_counts.assign(program_.blocks, 0);
+  slot.block_counts.assign((size_t)waves_ * program_.blocks, 0);
   if (std::binary_search(samples_.begin(), samples_.end(), workgroup)) {
     slot.recorder = std::make_unique<Recorder>(*worker.accounts, waves_, program_.timed.data(),
-                                               (u32)request_.l1_sets);
+                                               (u32)request_.l1_sets, samples_.size());
   }
   memset(slot.registers, 0, (size_t)waves_ * row_stride_ * sizeof(Row));
   if (LIKELY(first_lds_.empty())) {
@@ -113,7 +113,7 @@ void Launch::prepare_wave(Slot& slot, Worker& worker, u32 number) {
   wave.bases[kVector] = wave.regs;
   wave.bases[kConstant] = program_.constants->words;
   wave.scalars = slot.scalars.data() + (size_t)number * scalar_stride_;
-  wave.block_counts = slot.block_counts.data();
+  wave.block_counts = slot.block_counts.data() + (size_t)number * program_.blocks;
   wave.accounts = worker.accounts.get();
   wave.sharing = engine_.sharing.get();
   wave.progress = 0;

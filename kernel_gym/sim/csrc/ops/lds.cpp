@@ -34,7 +34,7 @@ void lds_places(const u32* addresses, u32 offset, Row& out) {
 bool locate_lds(Wave& wave, const Inst* inst, const u32* places, u32 size) {
   if (!check_lds(wave, inst, places, wave.exec(), size)) return false;
   if (UNLIKELY(wave.recorder != nullptr)) {
-    wave.recorder->lds(inst->index, places, wave.exec(), size);
+    wave.recorder->lds(wave.number, inst->index, places, wave.exec(), size);
   }
   return true;
 }

@@ -125,6 +125,11 @@ bool resolve_flat(Wave& wave, const Inst* inst, Access& access, u32 size, bool w
       host[l] = access.addresses[l];
     }
   }
+  const u64 near = access.lanes & ~global_lanes;  // in LDS or scratch: they cost as scratch does
+  if (near && wave.accounts) count_scratch(wave.accounts->all[inst->index], near, size, write);
+  if (near && wave.recorder) {
+    wave.recorder->scratch(wave.number, inst->index, near, size, write);
+  }
   if (!check_global(wave, inst, access.addresses, global_lanes, size, write)) return false;
   if (UNLIKELY(wave.audit != nullptr) &&
       !wave.audit->global(wave, inst, access.addresses, global_lanes, size)) {
@@ -141,7 +146,7 @@ SIM_INLINE bool locate(Wave& wave, const Inst* inst, Access& access, u32 size, b
     if (!scratch_addresses(wave, inst, access, size, write)) return false;
     if (wave.accounts) count_scratch(wave.accounts->all[inst->index], access.lanes, size, write);
     if (UNLIKELY(wave.recorder != nullptr)) {
-      wave.recorder->scratch(inst->index, access.lanes, size, write);
+      wave.recorder->scratch(wave.number, inst->index, access.lanes, size, write);
     }
     return true;
   }
@@ -186,7 +191,7 @@ SIM_INLINE u64 locate_dense(Wave& wave, const Inst* inst, bool write) {
       !enter_range(wave, inst, low, high, write)) {
     return 0;
   }
-  if (wave.footprint) wave.footprint->mark(low, high, write, wave.epoch);
+  if (wave.footprint) wave.footprint->mark(low, high, write, wave.epoch, wave.workgroup);
   if (wave.accounts) {
     count_dense(wave.accounts->all[inst->index], kLanes, high - low, low, high, write);
   }

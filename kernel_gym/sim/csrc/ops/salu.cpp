@@ -330,10 +330,12 @@ REGISTER(s_trap, s_trap);
 // ---- calls. Code addresses are invented: kCodeBase + 64 * position in the program.
 constexpr u64 kCodeBase = 0x7c0000000000ull;
 
+// Goes to a block head. Work behind a head that was not passed would not be counted.
 const Inst* jump(Wave& wave, const Inst* inst, u64 address) {
   const u64 position = (address - kCodeBase) / sizeof(Inst);
-  if (address < kCodeBase || position >= wave.program_size || address % sizeof(Inst)) {
-    return raise_fault(wave, inst, FaultKind::kTrap, 0, address, 0);
+  if (address < kCodeBase || position >= wave.program_size || address % sizeof(Inst) ||
+      wave.program[position].handler != block_head) {
+    return raise_fault(wave, inst, FaultKind::kJump, 0, address, 0);
   }
   return wave.program + position;
 }

@@ -23,15 +23,26 @@ const Inst* s_load(Wave& wave, const Inst* inst) {
   }
   const u64 address = (base + offset) & ~3ull;
   if (!check_scalar(wave, inst, address, size)) return nullptr;
-  if (UNLIKELY(wave.recorder != nullptr)) wave.recorder->scalar(inst->index, address, size);
+  if (UNLIKELY(wave.recorder != nullptr)) {
+    wave.recorder->scalar(wave.number, inst->index, address, size);
+  }
   if (UNLIKELY(wave.audit != nullptr) && !wave.audit->global(wave, inst, &address, 1, size)) {
     return nullptr;
   }
   if (UNLIKELY(wave.sharing != nullptr)) wave.sharing->access(wave, inst, &address, 1, size);
-  if (wave.footprint) wave.footprint->mark(address, address + size, false, wave.epoch);
+  if (wave.footprint) {
+    wave.footprint->mark(address, address + size, false, wave.epoch, wave.workgroup);
+  }
   memcpy(wave.scalars + inst->dst, (const void*)address, size);
   return inst + 1;
 }
 REGISTER(s_load, s_load);
+
+// An instruction that empties a cache, which only the timing model has. flags: 1 for the scalar one
+const Inst* empty_caches(Wave& wave, const Inst* inst) {
+  if (UNLIKELY(wave.recorder != nullptr)) wave.recorder->empty_caches(inst->flags);
+  return next(wave, inst);
+}
+REGISTER(empty_caches, empty_caches);
 
 }  // namespace

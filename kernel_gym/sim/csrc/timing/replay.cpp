@@ -27,26 +27,30 @@ void Replayed::add(const Replayed& other, u64 times) {
   for (int i = 0; i < 8; i++) busy[i] += n * other.busy[i];
   for (int i = 0; i < kStalls; i++) stalls[i] += n * other.stalls[i];
   cycles += n * other.cycles;
-  workgroup_cycles += n * other.workgroup_cycles;
-  wave_cycles += n * other.wave_cycles;
   instructions += times * other.instructions;
 }
 
 void Replay::start(const std::vector<size_t>& workgroups, u64 budget) {
   waiting_.resize(workgroups.size());
+  found_.workgroups.resize(workgroups.size());
   u64 total = 0;
   for (u32 c = 0; c < workgroups.size(); c++) {
-    const Recorder& sample = *input_.samples[workgroups[c]];
-    const u32 count = (u32)sample.traces.size();
+    const Sample& sample = samples_[workgroups[c]];
+    const u32 count = (u32)sample.events.size();
     alive_.push_back(count);
-    ends_.push_back(0);
+    found_.workgroups[c].cycles.assign(input_.blocks.size(), 0);
+    found_.workgroups[c].executions.assign(input_.blocks.size(), 0);
+    found_.workgroups[c].slowest.assign(input_.blocks.size(), 0);
     for (u32 w = 0; w < count; w++) {
       ReplayWave wave;
       wave.workgroup = c;
       wave.time = c * request_.workgroup_launch;
       wave.simd = (int)(waves_.size() % kSimds);
-      wave.trace = &sample.traces[w];
+      wave.trace = &sample.recorder->traces[w].blocks;
+      wave.events = &sample.events[w];
       wave.matrix_ready.assign(kMaxRows, 0);
+      wave.block_cycles.assign(input_.blocks.size(), 0);
+      wave.block_executions.assign(input_.blocks.size(), 0);
       total += length_of(input_, *wave.trace);
       queue_.push({wave.time, (u32)waves_.size()});
       waves_.push_back(std::move(wave));
@@ -72,7 +76,9 @@ bool Replay::advance(ReplayWave& wave) {
       wave.position = wave.gaps[wave.next_gap++].to;
     }
     if (wave.position == wave.trace->size()) return false;
-    const BlockRange& block = input_.blocks[(*wave.trace)[wave.position++]];
+    wave.block = (*wave.trace)[wave.position++];
+    const BlockRange& block = input_.blocks[wave.block];
+    wave.block_executions[wave.block]++;
     wave.next = block.first;
     wave.last = block.last;
   }
@@ -113,8 +119,23 @@ void Replay::matrix(ReplayWave& wave, const TimedInst& inst) {
   wave.time = begin + kIssue;
 }
 
+// What the current execution of a memory instruction costs. One without an event had no active
+// lanes, or is a permutation.
+AccessTime Replay::time_of(ReplayWave& wave, u32 index) const {
+  const std::vector<TimedEvent>& events = *wave.events;
+  size_t& next = wave.next_event;
+  while (next < events.size() && events[next].position < wave.position) next++;
+  if (next < events.size() && events[next].position == wave.position &&
+      events[next].instruction == index) {
+    return events[next++].time;
+  }
+  const TimedInst& inst = input_.instructions[index];
+  const bool loads = inst.unit == Unit::kMemory && !inst.is_store;
+  return {std::max<double>(1, inst.cycles), loads ? request_.l1_latency : 0};
+}
+
 void Replay::memory(ReplayWave& wave, const TimedInst& inst, u32 index) {
-  const AccessTime& time = times_[index];
+  const AccessTime time = time_of(wave, index);
   const bool local = inst.unit == Unit::kLds;
   double& free_at = local ? lds_free_ : memory_free_;
   const double begin = use(free_at, wave.time, time.cycles, inst.unit);
@@ -129,6 +150,18 @@ void Replay::memory(ReplayWave& wave, const TimedInst& inst, u32 index) {
   wave.time = issued + kIssue;
 }
 
+// Lines that the scalar cache lacks come through the unit of the other loads.
+void Replay::scalar_memory(ReplayWave& wave, u32 index) {
+  const AccessTime time = time_of(wave, index);
+  const bool late = time.latency > request_.scalar_latency;
+  double begin = wave.time;
+  if (late) begin = use(memory_free_, begin, time.cycles, Unit::kMemory) + time.cycles;
+  const double latency = std::max(request_.scalar_latency, time.latency);
+  wave.local.push_back({begin + latency, late ? Stall::kMemory : Stall::kScalarMemory});
+  charge(Stall::kIssue, kIssue);
+  wave.time += kIssue;
+}
+
 void Replay::wait(ReplayWave& wave, const TimedInst& inst) {
   // Operations complete in order: waiting for all but the last `limit`.
   const auto drain = [&](std::vector<Pending>& pending, size_t& head, u16 limit) {
@@ -136,6 +169,7 @@ void Replay::wait(ReplayWave& wave, const TimedInst& inst) {
       const Pending& next = pending[head++];
       if (next.done <= wave.time) continue;
       charge(next.kind, next.done - wave.time);
+      if (next.kind == Stall::kMemory) wave.memory_wait += next.done - wave.time;
       wave.time = next.done;
     }
     if (head == pending.size()) {
@@ -163,6 +197,7 @@ void Replay::release(u32 workgroup, double now) {
     const double waited = last + kBarrierCycles - wave.time;
     charge(Stall::kBarrier, waited);
     found_.spent[wave.next - 1] += waited;
+    wave.block_cycles[wave.block] += waited;
     wave.time = last + kBarrierCycles;
     queue_.push({wave.time, i});
   }
@@ -170,9 +205,18 @@ void Replay::release(u32 workgroup, double now) {
 }
 
 void Replay::finish(const ReplayWave& wave) {
+  ReplayedWorkgroup& workgroup = found_.workgroups[wave.workgroup];
   const double begin = wave.workgroup * request_.workgroup_launch;
-  found_.wave_cycles += wave.time - begin;
-  ends_[wave.workgroup] = std::max(ends_[wave.workgroup], wave.time - begin);
+  workgroup.length = std::max(workgroup.length, wave.time - begin);
+  workgroup.memory_wait = std::max(workgroup.memory_wait, wave.memory_wait);
+  for (size_t b = 0; b < input_.blocks.size(); b++) {
+    const u64 executions = wave.block_executions[b];
+    if (!executions) continue;
+    workgroup.cycles[b] += wave.block_cycles[b];
+    workgroup.executions[b] += executions;
+    const double each = wave.block_cycles[b] / (double)executions;
+    workgroup.slowest[b] = std::max(workgroup.slowest[b], each);
+  }
   found_.cycles = std::max(found_.cycles, wave.time);
   alive_[wave.workgroup]--;
   release(wave.workgroup, wave.time);
@@ -196,9 +240,7 @@ bool Replay::step(ReplayWave& wave, u32 number) {
       memory(wave, inst, index);
       break;
     case Unit::kScalarMemory:
-      wave.local.push_back({wave.time + request_.scalar_latency, Stall::kScalarMemory});
-      charge(Stall::kIssue, kIssue);
-      wave.time += kIssue;
+      scalar_memory(wave, index);
       break;
     case Unit::kWait:
       wait(wave, inst);
@@ -225,6 +267,7 @@ bool Replay::step(ReplayWave& wave, u32 number) {
       break;
   }
   found_.spent[index] += wave.time - before;
+  wave.block_cycles[wave.block] += wave.time - before;
   return true;
 }
 
@@ -234,6 +277,7 @@ bool Replay::waits_for_turn(const ReplayWave& wave) const {
   switch (input_.instructions[wave.next].unit) {
     case Unit::kLds:
     case Unit::kMemory:
+    case Unit::kScalarMemory:
       return true;
     case Unit::kVector:
     case Unit::kMatrix:
@@ -263,6 +307,5 @@ const Replayed& Replay::run(const std::vector<size_t>& workgroups, u64 budget) {
       if (!step(wave, number)) break;
     }
   }
-  for (double end : ends_) found_.workgroup_cycles += end;
   return found_;
 }

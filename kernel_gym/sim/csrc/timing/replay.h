@@ -10,10 +10,34 @@ constexpr int kSimds = 4;
 constexpr double kIssue = 4;  // cycles between instructions of one wave
 constexpr double kBranchCycles = 8;
 
-// Mean behaviour of a memory instruction.
+// What one execution of a memory instruction costs.
 struct AccessTime {
   double cycles = 0;   // of the shared unit
   double latency = 0;
+};
+
+// A memory event with its time.
+struct TimedEvent {
+  u32 position, instruction;
+  AccessTime time;
+};
+
+// A recorded workgroup, ready for replay.
+struct Sample {
+  const Recorder* recorder = nullptr;
+  std::vector<std::vector<TimedEvent>> events;  // by wave
+  double memory = 0;    // cycles and latencies of all events
+  double fetching = 0;  // latencies of the lines that it fetched, each once
+  u64 fetched = 0, fetches = 0;  // such lines, and loads that fetched any
+};
+
+// The results of a workgroup in a replay.
+struct ReplayedWorkgroup {
+  std::vector<double> cycles;    // of all waves, by block
+  std::vector<u64> executions;   // by block
+  std::vector<double> slowest;   // cycles of one execution, by block, in the slowest wave
+  double length = 0;             // until its last wave ends
+  double memory_wait = 0;        // cycles that one wave waited for memory, at most
 };
 
 struct Pending {
@@ -26,7 +50,13 @@ struct ReplayWave {
   u32 workgroup = 0;
   int simd = 0;
   const std::vector<u32>* trace = nullptr;
+  const std::vector<TimedEvent>* events = nullptr;
   size_t position = 0;   // in the trace
+  size_t next_event = 0;
+  u32 block = 0;
+  double memory_wait = 0;
+  std::vector<double> block_cycles;  // by block
+  std::vector<u64> block_executions;
   std::vector<Gap> gaps;  // that the budget omits
   size_t next_gap = 0;
   double arrived = 0;    // at the barrier
@@ -46,15 +76,18 @@ struct Replayed {
   double busy[8] = {};           // cycles, by Unit
   double stalls[kStalls] = {};   // cycles of waves, by Stall
   double cycles = 0;             // lengths of the replays
-  double workgroup_cycles = 0, wave_cycles = 0;
   u64 instructions = 0;
+  std::vector<ReplayedWorkgroup> workgroups;  // of one replay, not summed
 };
 
 // One compute unit with the workgroups that share it.
 class Replay {
  public:
-  Replay(const ModelInput& input, const ModelRequest& request, const std::vector<AccessTime>& times)
-      : input_(input), request_(request), times_(times), found_(times.size()) {}
+  Replay(const ModelInput& input, const ModelRequest& request, const std::vector<Sample>& samples)
+      : input_(input),
+        request_(request),
+        samples_(samples),
+        found_(input.instructions.size()) {}
 
   // Replays recorded workgroups, by number of the sample, within a budget of instructions.
   const Replayed& run(const std::vector<size_t>& workgroups, u64 budget);
@@ -63,6 +96,7 @@ class Replay {
   using Entry = std::pair<double, u32>;  // time, wave
 
   void start(const std::vector<size_t>& workgroups, u64 budget);
+  AccessTime time_of(ReplayWave& wave, u32 index) const;
   void shorten(double share);
   bool waits_for_turn(const ReplayWave& wave) const;
   bool advance(ReplayWave& wave);  // false at the end of the trace
@@ -71,6 +105,7 @@ class Replay {
   void vector(ReplayWave& wave, const TimedInst& inst);
   void matrix(ReplayWave& wave, const TimedInst& inst);
   void memory(ReplayWave& wave, const TimedInst& inst, u32 index);
+  void scalar_memory(ReplayWave& wave, u32 index);
   void wait(ReplayWave& wave, const TimedInst& inst);
   void release(u32 workgroup, double now);
   void charge(Stall reason, double cycles) { found_.stalls[(int)reason] += cycles; }
@@ -83,12 +118,11 @@ class Replay {
 
   const ModelInput& input_;
   const ModelRequest& request_;
-  const std::vector<AccessTime>& times_;
+  const std::vector<Sample>& samples_;
   Replayed found_;
   std::vector<ReplayWave> waves_;
   std::vector<std::vector<u32>> waiting_;  // by workgroup: waves at the barrier
   std::vector<u32> alive_;
-  std::vector<double> ends_;               // by workgroup
   std::priority_queue<Entry, std::vector<Entry>, std::greater<Entry>> queue_;
   double vector_free_[kSimds] = {}, matrix_free_[kSimds] = {}, scalar_free_[kSimds] = {};
   double lds_free_ = 0, memory_free_ = 0;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <queue>
 
 namespace {
@@ -96,38 +97,35 @@ class Handovers {
   std::vector<double> written_;  // by number of the event
 };
 
-double total_of(const std::vector<double>& cycles, const Bins& bins, u64 count) {
-  double total = 0;
-  for (u64 b = 0; b < bins.size(); b++) {
-    total +=
-        cycles[b] * (double)((b + 1 < bins.size() ? bins.first(b + 1) : count) - bins.first(b));
-  }
+double total_of(const std::vector<double>& cycles, const std::vector<double>& extra,
+                const Classes& classes) {
+  double total = std::accumulate(extra.begin(), extra.end(), 0.0);
+  for (size_t c = 0; c < cycles.size(); c++) total += cycles[c] * (double)classes.all()[c].members;
   return total;
 }
 
 }  // namespace
 
-double schedule(const std::vector<double>& cycles, const Bins& bins, const ModelRequest& request,
-                const Sharing* sharing) {
-  const double longest = *std::max_element(cycles.begin(), cycles.end());
+double schedule(const std::vector<double>& cycles, const std::vector<double>& extra,
+                const Classes& classes, const ModelRequest& request, const Sharing* sharing) {
   const u64 count = request.workgroups;
   const bool shares = sharing && !sharing->events().empty();
+  const auto& places = classes.places();
+  const auto length = [&](u64 w) { return cycles[places[w]] + (extra.empty() ? 0 : extra[w]); };
   // Too many events: run one workgroup after another.
-  if (shares && (sharing->overflowed() || count > kMostSharing)) {
-    return total_of(cycles, bins, count);
+  if (shares && (sharing->overflowed() || count > kMostSharing || places.empty())) {
+    return total_of(cycles, extra, classes);
   }
   if (!shares && count > kScheduled) {
+    double longest = *std::max_element(cycles.begin(), cycles.end());
+    if (!extra.empty()) longest += *std::max_element(extra.begin(), extra.end());
     const double started = (double)count * request.start_interval + longest;
-    const double busy = total_of(cycles, bins, count) / (double)request.slots + longest / 2;
+    const double busy =
+        total_of(cycles, extra, classes) / (double)request.slots + longest / 2;
     return std::max(started, busy);
   }
+  if (!shares) return place(count, request.slots, request.start_interval, length, nullptr);
   std::vector<double> each(count);
-  u64 bin = 0;
-  for (u64 w = 0; w < count; w++) {
-    while (bin + 1 < bins.size() && w >= bins.first(bin + 1)) bin++;
-    each[w] = cycles[bin];
-  }
-  if (shares) return Handovers(each, request, *sharing).run();
-  return place(
-      count, request.slots, request.start_interval, [&](u64 w) { return each[w]; }, nullptr);
+  for (u64 w = 0; w < count; w++) each[w] = length(w);
+  return Handovers(each, request, *sharing).run();
 }

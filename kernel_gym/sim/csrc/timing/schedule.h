@@ -5,6 +5,6 @@
 #include "timing/timing.h"
 
 // The time when the last workgroup ends if each workgroup takes the slot that is free first.
-// `cycles`: of a workgroup, by bin.
-double schedule(const std::vector<double>& cycles, const Bins& bins, const ModelRequest& request,
-                const Sharing* sharing);
+// `cycles`: of a workgroup, by class. `extra`: more of them, by workgroup; may be empty.
+double schedule(const std::vector<double>& cycles, const std::vector<double>& extra,
+                const Classes& classes, const ModelRequest& request, const Sharing* sharing);

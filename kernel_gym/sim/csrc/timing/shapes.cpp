@@ -81,8 +81,9 @@ int lanes_a_cycle(u32 words, u32 banks) {
   return words == 1 ? 32 : words == 2 || words == 4 ? (int)(banks / words) : 8;
 }
 
-// Bank conflicts: distinct words in one bank take a cycle each.
-void find_conflicts(Shape& shape, bool write, u32 banks) {
+// Bank conflicts: distinct words in one bank take a cycle each. So do equal ones of an atomic
+// operation, each of which needs the result of the one before.
+void find_conflicts(Shape& shape, bool write, bool atomic, u32 banks) {
   const u32 words = (shape.size + 3) / 4;
   const int group = lanes_a_cycle(words, banks);
   shape.lds_cycles = 0;
@@ -96,11 +97,12 @@ void find_conflicts(Shape& shape, bool write, u32 banks) {
       for (u32 i = 0; i < words; i++) waiting[count++] = (place + 4 * i) >> 2;
     }
     for (; count; shape.lds_cycles++) {  // each bank serves one of its words
-      for (u32 i = 0; i < count; i++) last[waiting[i] % banks] = waiting[i];
+      for (u32 i = 0; i < count; i++) last[waiting[i] % banks] = atomic ? i : waiting[i];
       u32 left = 0;
       for (u32 i = 0; i < count; i++) {
-        waiting[left] = waiting[i];
-        left += last[waiting[i] % banks] != waiting[i];
+        const u32 word = waiting[i];
+        waiting[left] = word;
+        left += last[word % banks] != (atomic ? i : word);
       }
       count = left;
     }
@@ -144,12 +146,12 @@ const Shape& Shapes::global(u32 instruction, const u64* addresses, u64 lanes, u6
 }
 
 const Shape& Shapes::local(u32 instruction, const u32* places, u64 lanes, u32 size, bool write,
-                           u32 banks) {
+                           bool atomic, u32 banks) {
   alignas(64) u32 relative[kLanes];
   const u32 start = places[__builtin_ctzll(lanes)];
   for (int c = 0; c < kChunks; c++) put(relative, c, load(places, c) - start);
   clear_inactive(relative, lanes);
   const auto [shape, fresh] = find(instruction, relative, lanes, start & 3, size);
-  if (UNLIKELY(fresh)) find_conflicts(shape, write, banks);
+  if (UNLIKELY(fresh)) find_conflicts(shape, write, atomic, banks);
   return shape;
 }

@@ -25,9 +25,9 @@ class Shapes {
   // Of global memory: lanes in [low, high), of which `low` is `phase` bytes into a line.
   const Shape& global(u32 instruction, const u64* addresses, u64 lanes, u64 low, u64 high,
                       u32 phase, u32 size);
-  // Of LDS with 32 or 64 banks.
+  // Of LDS with 32 or 64 banks. Lanes of an atomic operation on one word follow each other.
   const Shape& local(u32 instruction, const u32* places, u64 lanes, u32 size, bool write,
-                     u32 banks);
+                     bool atomic, u32 banks);
 
  private:
   static constexpr u32 kKept = 16;

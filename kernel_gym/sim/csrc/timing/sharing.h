@@ -13,13 +13,6 @@
 #include "timing/timing.h"
 #include "wave.h"
 
-// How an instruction takes part, as bits of TimedInst::sharing.
-enum SharingKind : u16 {
-  kSharesReads = 1,
-  kSharesWrites = 2,
-  kSharesAtomic = 4,
-};
-
 // One event of a workgroup. The number of an event is its index plus one; 0 is no event.
 struct ShareEvent {
   enum Kind : u32 {

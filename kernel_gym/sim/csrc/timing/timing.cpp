@@ -3,126 +3,102 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 
-#include "timing/replay.h"
+#include "timing/costs.h"
 #include "timing/schedule.h"
 
 namespace {
 
-constexpr double kSegmentBytes = 64, kLineBytes = 128, kAddressLanes = 16;
-
-// `counts` are exact. The share that misses the L1 comes from the samples.
-AccessTime memory_time(const AccessCounts& counts, const AccessCounts& sampled,
-                       const ModelRequest& request, bool is_store) {
-  if (!counts.executions) return {};
-  const double n = (double)counts.executions;
-  const double missing = sampled.lines ? (double)sampled.l1_misses / sampled.lines : 1.0;
-  const double moved =
-      is_store ? counts.segments * kSegmentBytes : counts.lines * missing * kLineBytes;
-  AccessTime time;
-  time.cycles = std::max({counts.lanes / kAddressLanes, counts.bytes / kSegmentBytes,
-                          (double)counts.segments, moved / request.l2_bytes_per_cycle}) /
-                n;
-  if (is_store) {
-    time.latency = request.store_latency;
-  } else {
-    // One late line delays the whole instruction.
-    const double late = sampled.executions ? (double)sampled.late / sampled.executions : 1.0;
-    time.latency = request.l1_latency + late * (request.miss_latency - request.l1_latency);
+// By sample: the one that stands for it. Samples whose waves ran the same blocks in the same order
+// are alike, and the one with most memory work stands for all of them.
+std::vector<size_t> representatives(const std::vector<Sample>& samples) {
+  const auto before = [&](size_t a, size_t b) {
+    return samples[a].recorder->traces < samples[b].recorder->traces;
+  };
+  std::map<size_t, size_t, decltype(before)> most(before);
+  std::vector<std::map<size_t, size_t, decltype(before)>::iterator> places;
+  for (size_t s = 0; s < samples.size(); s++) {
+    const auto place = most.emplace(s, s).first;
+    if (samples[s].memory > samples[place->second].memory) place->second = s;
+    places.push_back(place);
   }
-  return time;
+  std::vector<size_t> chosen;
+  for (const auto& place : places) chosen.push_back(place->second);
+  return chosen;
 }
 
-// The cost of an instruction to a wave that hides no latency.
-double unhidden(const TimedInst& inst, const AccessTime& time, const ModelRequest& request) {
-  switch (inst.unit) {
-    case Unit::kLds:
-      return time.cycles + request.lds_latency;
-    case Unit::kMemory:
-      return time.cycles + time.latency;
-    case Unit::kScalarMemory:
-      return request.scalar_latency;
-    case Unit::kVector:
-    case Unit::kMatrix:
-    case Unit::kIdle:
-      return std::max<double>(kIssue, inst.cycles);
-    case Unit::kBranch:
-    case Unit::kBarrier:
-      return kBranchCycles;
-    default:
-      return kIssue;
+// How many workgroups of a launch execute at least so many instructions.
+class Workloads {
+ public:
+  explicit Workloads(const ModelInput& input) {
+    for (const Classes::Class& each : input.classes.all()) {
+      u64 executed = 0;
+      each.work->each_block([&](u32 block, u64 count) {
+        executed += count * (input.blocks[block].last - input.blocks[block].first);
+      });
+      sorted_.emplace_back(executed, each.members);
+    }
+    std::sort(sorted_.begin(), sorted_.end());
+    for (size_t i = sorted_.size(); i-- > 1;) sorted_[i - 1].second += sorted_[i].second;
   }
-}
+  u64 from(u64 executed) const {
+    const auto place =
+        std::lower_bound(sorted_.begin(), sorted_.end(), std::make_pair(executed, (u64)0));
+    return place == sorted_.end() ? 1 : place->second;
+  }
 
-// Cycles of a wave by block, and whether a replay ran it.
-struct BlockCost {
-  double cycles = 0;
-  double instructions = 0;
-  bool replayed = false;
+ private:
+  std::vector<std::pair<u64, u64>> sorted_;  // instructions, workgroups with as many or more
 };
 
-std::vector<BlockCost> block_costs(const ModelInput& input, const ModelRequest& request,
-                                   const std::vector<AccessTime>& times,
-                                   const std::vector<u64>& executions, std::vector<double>& spent) {
-  std::vector<BlockCost> costs(input.blocks.size());
-  for (size_t b = 0; b < costs.size(); b++) {
-    costs[b].instructions = input.blocks[b].last - input.blocks[b].first;
-    costs[b].replayed = true;
-    for (u32 i = input.blocks[b].first; i < input.blocks[b].last; i++) {
-      costs[b].replayed &= executions[i] > 0;
-      spent[i] = executions[i] ? spent[i] / executions[i]
-                               : unhidden(input.instructions[i], times[i], request);
-      costs[b].cycles += spent[i];
-    }
-  }
-  return costs;
-}
-
-std::vector<AccessTime> access_times(const ModelInput& input, const ModelRequest& request) {
-  std::vector<AccessTime> times(input.instructions.size());
-  for (size_t i = 0; i < times.size(); i++) {
-    const TimedInst& inst = input.instructions[i];
-    const AccessCounts& sampled = input.sampled[i];
-    if (inst.unit == Unit::kMemory) {
-      times[i] = memory_time(input.accesses[i], sampled, request, inst.is_store);
-    } else if (inst.unit == Unit::kLds && sampled.executions) {
-      times[i].cycles = std::max(1.0, (double)sampled.lds_cycles / sampled.executions);
-    } else if (inst.unit == Unit::kLds) {
-      times[i].cycles = inst.cycles ? inst.cycles : request.unsampled_lds;
-    }
-  }
-  return times;
-}
-
-// Numbers samples. Samples that ran the same blocks in the same order get the number of the first
-// one.
-std::vector<size_t> classes_of(const std::vector<const Recorder*>& samples) {
-  const auto before = [&](size_t a, size_t b) { return samples[a]->traces < samples[b]->traces; };
-  std::map<size_t, size_t, decltype(before)> first(before);
-  std::vector<size_t> classes;
-  for (size_t s = 0; s < samples.size(); s++) classes.push_back(first.emplace(s, s).first->second);
-  return classes;
-}
-
-// Replays all samples in groups that share a compute unit. A group takes every `runs`th sample, so
-// that neighbours come from all over the grid, as on hardware. Equal groups need one replay.
-Replayed replay_samples(const ModelInput& input, const ModelRequest& request,
-                        const std::vector<AccessTime>& times) {
-  const std::vector<size_t> classes = classes_of(input.samples);
-  const size_t runs = (classes.size() + request.copies - 1) / request.copies;
+// Groups of samples that share a compute unit in a replay. Like shares with like: as many workgroups
+// as there are with half of the work or more. So others without work change nothing.
+std::map<std::vector<size_t>, u64> groups_of(const ModelInput& input, const ModelRequest& request,
+                                             const std::vector<Sample>& samples) {
+  std::vector<size_t> order = representatives(samples);
+  const auto work = [&](size_t s) { return samples[s].recorder->executed; };
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return std::make_pair(work(b), b) < std::make_pair(work(a), a);
+  });
+  const Workloads workloads(input);
+  const u64 units = std::max<u64>(1, request.slots / request.copies);
   std::map<std::vector<size_t>, u64> groups;
-  for (size_t r = 0; r < runs; r++) {
+  for (size_t i = 0; i < order.size();) {
+    const u64 half = (work(order[i]) + 1) / 2, alike = workloads.from(half);
+    const u64 copies = std::min<u64>(request.copies, (alike + units - 1) / units);
+    size_t end = i;
+    while (end < order.size() && end - i < copies && work(order[end]) >= half) end++;
     std::vector<size_t> group;
-    for (u32 c = 0; c < request.copies; c++) {
-      group.push_back(classes[(r + c * runs) % classes.size()]);
-    }
+    for (u64 c = 0; c < copies; c++) group.push_back(order[i + c % (end - i)]);
     groups[group]++;
+    i = end;
   }
-  Replayed all(times.size());
-  for (const auto& [group, count] : groups) {
-    all.add(Replay(input, request, times).run(group, request.instruction_budget / runs), count);
+  return groups;
+}
+
+// Workgroups one by one that must take longer than the recorded ones of their class.
+std::vector<double> surcharges(const ModelInput& input, const ModelRequest& request,
+                               const Costs& costs) {
+  std::vector<double> extra;
+  const auto& places = input.classes.places();
+  if (places.size() != request.workgroups || input.own_lines.size() != places.size()) return extra;
+  std::vector<u32> most(input.classes.all().size(), 0);
+  for (size_t w = 0; w < places.size(); w++) {
+    most[places[w]] = std::max(most[places[w]], input.own_lines[w]);
   }
-  return all;
+  std::vector<char> unlike(most.size(), 0);
+  bool any = false;
+  for (u32 c = 0; c < most.size(); c++) {
+    unlike[c] = costs.unseen_fetches(c, most[c]) > 0;
+    any |= unlike[c];
+  }
+  if (!any) return extra;
+  extra.assign(places.size(), 0);
+  for (size_t w = 0; w < places.size(); w++) {
+    if (unlike[places[w]]) extra[w] = costs.unseen_fetches(places[w], input.own_lines[w]);
+  }
+  return extra;
 }
 
 }  // namespace
@@ -146,39 +122,53 @@ u32 nominal_cycles(const TimedInst& inst) {
 }
 
 void run_model(const ModelInput& input, ModelRequest& request, std::vector<double>& spent) {
-  const std::vector<AccessTime> times = access_times(input, request);
   spent.assign(input.instructions.size(), 0);
   if (input.samples.empty()) return;
-  const Replayed replayed = replay_samples(input, request, times);
-  spent = replayed.spent;
-  request.replay_cycles = replayed.cycles;
-  request.replayed = replayed.instructions;
-  memcpy(request.busy, replayed.busy, sizeof request.busy);
-  memcpy(request.stalls, replayed.stalls, sizeof request.stalls);
-  const std::vector<BlockCost> costs =
-      block_costs(input, request, times, replayed.executions, spent);
-  // A workgroup lasts as long as its slowest wave.
-  const double slowest = replayed.wave_cycles > 0 ? replayed.workgroup_cycles / replayed.wave_cycles
-                                                  : 1.0 / request.waves;
-  std::vector<double> cycles(input.bins.size());
-  std::vector<double> totals(costs.size(), 0);
-  double all = 0, explained = 0;
-  for (u64 bin = 0; bin < cycles.size(); bin++) {
-    const u64 end = bin + 1 < cycles.size() ? input.bins.first(bin + 1) : request.workgroups;
-    const u64* counts = input.bins.counts(bin);
-    double sum = 0;
-    for (size_t b = 0; b < costs.size(); b++) {
-      const double count = (double)counts[b];
-      sum += count * costs[b].cycles;
-      totals[b] += count;
-      all += count * costs[b].instructions;
-      explained += costs[b].replayed ? count * costs[b].instructions : 0;
+  std::vector<Sample> samples;
+  for (const Recorder* recorder : input.samples) {
+    samples.push_back(sample_of(*recorder, input, request));
+  }
+  const auto groups = groups_of(input, request, samples);
+  u64 runs = 0;
+  for (const auto& [group, count] : groups) runs += count;
+  Costs costs(input, request, samples);
+  Replayed all(input.instructions.size());
+  for (const auto& [group, count] : groups) {
+    Replay replay(input, request, samples);
+    const Replayed& replayed = replay.run(group, request.instruction_budget / runs);
+    costs.add(group, replayed);
+    all.add(replayed, count);
+  }
+  costs.finish();
+  request.replay_cycles = all.cycles;
+  request.replayed = all.instructions;
+  request.waiting = costs.waiting();
+  memcpy(request.busy, all.busy, sizeof request.busy);
+  memcpy(request.stalls, all.stalls, sizeof request.stalls);
+
+  std::vector<double> cycles;
+  std::vector<double> totals(input.blocks.size(), 0);
+  double executed = 0, explained = 0;
+  for (u32 c = 0; c < input.classes.all().size(); c++) {
+    const Classes::Class& each = input.classes.all()[c];
+    cycles.push_back(costs.of_class(each, c));
+    each.work->each_block([&](u32 block, u64 count) {
+      const double times = (double)count * (double)each.members;
+      const double instructions = times * (input.blocks[block].last - input.blocks[block].first);
+      totals[block] += times;
+      executed += instructions;
+      explained += costs.replayed(block) ? instructions : 0;
+    });
+  }
+  for (size_t b = 0; b < totals.size(); b++) {
+    for (u32 i = input.blocks[b].first; i < input.blocks[b].last; i++) {
+      const u64 executions = all.executions[i];
+      const double each = executions ? all.spent[i] / (double)executions
+                                     : nominal_cycles(input.instructions[i]);
+      spent[i] = totals[b] * each;
     }
-    cycles[bin] = sum * slowest / (double)(end - input.bins.first(bin));
   }
-  for (size_t b = 0; b < costs.size(); b++) {
-    for (u32 i = input.blocks[b].first; i < input.blocks[b].last; i++) spent[i] *= totals[b];
-  }
-  request.explained = all > 0 ? explained / all : 1;
-  request.makespan = schedule(cycles, input.bins, request, input.sharing);
+  request.explained = executed > 0 ? explained / executed : 1;
+  request.makespan =
+      schedule(cycles, surcharges(input, request, costs), input.classes, request, input.sharing);
 }

@@ -6,6 +6,8 @@
 
 #include <vector>
 
+#include "timing/classes.h"
+#include "timing/footprint.h"
 #include "timing/recorder.h"
 
 // How an instruction occupies the compute unit (kernel_gym/sim/compiler/timing_tables.py).
@@ -24,6 +26,14 @@ enum class Unit : u8 {
 };
 
 constexpr u16 kNoRow = 0xffff;
+
+// How an instruction shares memory with other waves, as bits of TimedInst::sharing.
+enum SharingKind : u16 {
+  kSharesReads = 1,
+  kSharesWrites = 2,
+  kSharesAtomic = 4,
+  kPassesL1 = 8,  // a load that takes nothing from the L1
+};
 
 // Mirrored by kernel_gym/sim/layouts.py.
 struct TimedInst {
@@ -64,12 +74,15 @@ constexpr int kStalls = 10;
 struct ModelRequest {
   double lds_latency;
   double l1_latency;
-  double miss_latency;  // mean latency of an L1 miss
+  double l2_latency;    // of lines that another load has brought there; a full L2 misses some
+  double mall_latency;  // of lines that another chiplet has fetched
+  double hbm_latency;
   double scalar_latency;
   double store_latency;
   double workgroup_launch;
   double l2_bytes_per_cycle;  // of one compute unit
   double unsampled_lds;  // cycles of an LDS instruction that no sample ran
+  double chiplets;       // that have workgroups
   double handover;  // from a write to the end of a load that reads it elsewhere
   double atomic_handover;  // the same of two atomic operations on one address
   double start_interval;  // between two workgroups that start anywhere on the GPU
@@ -82,11 +95,12 @@ struct ModelRequest {
   double makespan;  // cycles until the last workgroup ends
   double replay_cycles;  // length of the replays, summed
   double explained;  // share of all executed instructions in blocks that were replayed
+  double waiting;    // largest share of its workgroup's time that a wave waits for memory
   double busy[8];  // cycles a unit was busy in the replays, by Unit
   double stalls[kStalls];  // cycles of waves in the replays, by Stall
   u64 replayed;
 };
-static_assert(sizeof(ModelRequest) == 296, "shared with Python");
+static_assert(sizeof(ModelRequest) == 328, "shared with Python");
 
 class Sharing;
 
@@ -97,9 +111,10 @@ struct ModelInput {
   const std::vector<TimedInst>& instructions;
   const std::vector<BlockRange>& blocks;
   const std::vector<const Recorder*>& samples;
-  const Bins& bins;  // what every workgroup executed
+  const Classes& classes;  // what every workgroup executed
   const std::vector<AccessCounts>& accesses;  // of every workgroup
-  const std::vector<AccessCounts>& sampled;  // of the samples
+  const Footprint& footprint;
+  const std::vector<u32>& own_lines;  // by workgroup: read by no other; may be shorter than that
   const Sharing* sharing;  // null if workgroups cannot wait for each other
 };
 
