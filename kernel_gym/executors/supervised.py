@@ -36,8 +36,9 @@ from kernel_gym.judge.protocol import PROTOCOL_VERSION
 from kernel_gym.records import Evaluation, Outcome, Stage
 from kernel_gym.storage.secret import RunSecret
 
-DEADLINE = 600.0
-"""Seconds that an evaluation may take. The evaluator's own limits end candidates much earlier."""
+DEADLINE = 1200.0
+"""Wall seconds that an evaluation may take. The evaluator's own limits and its guard of the machine
+end much earlier."""
 RETRIES = 2
 """How often an evaluation is tried again after a failure of the infrastructure."""
 LOSSES = 1

@@ -9,7 +9,7 @@ import torch
 from kernel_gym.devices.base import Exclusivity
 from kernel_gym.devices.description import DeviceDescription, TimingMethod
 from kernel_gym.devices.sim.compiled import CompiledKernels, KernelFile
-from kernel_gym.devices.sim.session import LAUNCH_LIMIT, SimSession
+from kernel_gym.devices.sim.session import MAX_LAUNCH_INSTRUCTIONS, SimSession
 from kernel_gym.devices.sim.toolchain import HipToolchain, hip_toolchain
 from kernel_gym.hardware import SIMULATED
 from kernel_gym.records import Clock
@@ -63,7 +63,7 @@ class SimDevice:
         trusted: bool = False,
         seed: int = 0,
         resident: bool = False,
-        launch_limit: float = LAUNCH_LIMIT,
+        launch_instructions: int | None = MAX_LAUNCH_INSTRUCTIONS,
     ) -> SimSession:
         """Starts a worker and a simulated GPU for sources that solve a task.
 
@@ -72,14 +72,16 @@ class SimDevice:
             trusted: Whether the source is the project's own.
             seed: Decides which workgroups the timing model samples. The worker does not know it.
             resident: Whether the worker stays: it has no budget of seconds.
-            launch_limit: Host seconds until a launch is stopped.
+            launch_instructions: Wave instructions until a launch is stopped; None: no limit.
 
         Raises:
             InfraError: A process could not be started.
         """
         kernels = KernelFile(self._kernels, resident) if task.problem.recorded else None
         arch = self.description.arch
-        return SimSession(task, self._threads, trusted, seed, arch, resident, launch_limit, kernels)
+        return SimSession(
+            task, self._threads, trusted, seed, arch, resident, launch_instructions, kernels
+        )
 
     def free_unused_memory(self) -> None:
         """Does nothing: sessions hold all memory."""

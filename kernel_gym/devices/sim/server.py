@@ -27,8 +27,9 @@ from kernel_gym.sim.engine.engine import AsmError
 MAX_REQUEST = 9 << 20
 """Bytes of the JSON of a request. An assembler text of the largest size fits, even if it consists
 of line ends, which JSON writes as two characters."""
-WORKER_PATIENCE = 5.0
-"""Seconds that a worker may take to send the rest of a message, or to read an answer."""
+WORKER_PATIENCE = 480.0
+"""Wall seconds that a worker may take to send the rest of a message, or to read an answer. It only
+guards the machine: the judge ends a worker much earlier that keeps this process waiting."""
 PROCESS_MEMORY = 5 << 29
 """Bytes of private memory of this process, which bounds what hostile texts can take. The device's
 own memory is shared and does not count. The table of its allocated bytes reserves 1 GiB of this and

@@ -35,6 +35,8 @@ from kernel_gym.sim.engine.engine import (
     pack_kernarg,
 )
 
+UNLIMITED_SECONDS = 1e6
+"""A limit of wall time that none reaches."""
 POISON = 0xFF
 """Every byte of fresh memory: NaN in every float format, -1 in every integer one."""
 
@@ -59,8 +61,10 @@ class SimulatedGpu:
     """One simulated GPU. Each public method answers a request, see `kernel_gym.protocol.device`.
 
     Args:
-        options: `threads` of the host, `memory` (bytes of the device), `arch`, `launch_limit`
-            (seconds of one launch), and optionally `same_samples` (each launch is sampled alike),
+        options: `threads` of the host, `memory` (bytes of the device), `arch`, and optionally
+            `launch_limit` (wall seconds of one launch, for programs that no judge watches),
+            `launch_instructions` (wave instructions of one launch), `same_samples` (each launch is
+            sampled alike),
             `same_addresses` (each call allocates from the same address), `operators` (a value of
             `Operators`), `reuse_addresses` (see `SimArena`), `margin` and `go_on` (see
             `Engine.launch`).
@@ -75,7 +79,8 @@ class SimulatedGpu:
         self._same_addresses = options.get("same_addresses", False)
         self.engine.variable_limit = options["memory"]
         self.spec = SIMULATED[options["arch"]]
-        self.launch_limit = options["launch_limit"]
+        self._launch_seconds = options.get("launch_limit", UNLIMITED_SECONDS)
+        self._launch_instructions = options.get("launch_instructions")
         self._same_samples = options.get("same_samples", False)
         self.operators = Operators(options.get("operators", Operators.NONE))
         self._margin, self._go_on = options.get("margin", 0), options.get("go_on", False)
@@ -256,7 +261,8 @@ class SimulatedGpu:
             block,
             pack_kernarg(code, split(data, sizes), grid, block, lds),
             dynamic_lds=lds,
-            time_limit_s=self.launch_limit,
+            time_limit_s=self._launch_seconds,
+            instruction_limit=self._launch_instructions,
             audit=audited,
             reverse_waves=self.audit is Audit.REVERSED,
             # Each launch has a draw of its own, so that none reveals the next one.
