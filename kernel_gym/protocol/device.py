@@ -90,6 +90,14 @@ class ReadClock(Request, verb="clock"):
     """Asks for the modelled seconds in which the device has been busy, for autotuning."""
 
 
+class BeginTrial(Request, verb="begin_trial"):
+    """Begins launches that compare kernels. Nothing of them counts, and nothing of them stays."""
+
+
+class EndTrial(Request, verb="end_trial"):
+    """Ends them: all memory is what it was before `BeginTrial`, and new memory is poisoned."""
+
+
 class Upload(Request, verb="upload"):
     """Copies bytes of the host to the device."""
 

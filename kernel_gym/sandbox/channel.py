@@ -89,9 +89,7 @@ class Channel:
         for part in (_PREFIX.pack(len(text), len(buffers)) + lengths + text, *buffers):
             self._write(memoryview(part).cast("B"), _patience(timeout))
 
-    def recv(
-        self, timeout: float | Patience | None = None, spin: float = 0.0
-    ) -> ChannelMessage:
+    def recv(self, timeout: float | Patience | None = None, spin: float = 0.0) -> ChannelMessage:
         """Receives one message within `timeout` seconds.
 
         Args:

@@ -63,7 +63,7 @@ def test_a_limit_of_the_candidate_ends_the_wait(clocks, step):
 
 
 def test_the_wall_time_names_the_machine(clocks):
-    with pytest.raises(MachineOverloaded, match="overloaded: in 20 s .* a processor for 3 s"):
+    with pytest.raises(MachineOverloaded, match=r"overloaded: in 20 s .* a processor for 3 s"):
         spent(clocks, (20, 2, 1, 17), budget=HostBudget(wall=15))
 
 

@@ -114,6 +114,8 @@ class OperatorMemory(Protocol):
     operators: Operators
     host_reads: int
     """Bytes that the host has read in this call."""
+    in_trial: bool
+    """Whether launches count nowhere at the moment."""
     seconds: float
     spec: DeviceSpec
     used: Any
@@ -156,6 +158,8 @@ def answer_values(gpu: OperatorMemory, tensor: TensorOnDevice) -> Answer:
         raise RefusedError("reading device memory on the host is refused")
     if gpu.operators is Operators.USUAL and gpu.host_reads > MOST_READ:
         raise RefusedError(f"the host may read {MOST_READ} bytes of the device in one call")
+    if gpu.in_trial:
+        raise RefusedError("no values are read in a trial of kernels: nothing of it may stay")
     gpu.seconds += HOST_COPY_LATENCY + tensor.nbytes / HOST_LINK
     return messages.TensorValues([number_to_json(v) for v in gpu.tensor(tensor).flatten().tolist()])
 

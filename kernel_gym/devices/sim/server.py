@@ -62,6 +62,8 @@ FOR_WORKER = RequestDispatcher(
         messages.ReadValues: operators.answer_values,
         messages.NoteRefusal: SimulatedGpu.refuse,
         messages.ReadClock: SimulatedGpu.clock,
+        messages.BeginTrial: SimulatedGpu.begin_trial,
+        messages.EndTrial: SimulatedGpu.end_trial,
         messages.Upload: SimulatedGpu.upload,
         messages.LaunchKernel: SimulatedGpu.launch,
     },

@@ -14,14 +14,16 @@ from kernel_gym.devices.base import Audit
 from kernel_gym.devices.operators import Operators
 from kernel_gym.devices.sim import memory as sim_memory
 from kernel_gym.devices.sim.audits import Audits
-from kernel_gym.devices.sim.facts import CallFacts, describe_kernel
+from kernel_gym.devices.sim.facts import CallFacts, describe_kernel, describe_launch
 from kernel_gym.devices.sim.memory import (
     HOST_COPY_LATENCY,
     HOST_LINK,
+    POISON,
     DeviceMemoryError,
     SimArena,
 )
 from kernel_gym.devices.sim.requests import RefusedError, check_geometry, check_kernel, split
+from kernel_gym.devices.sim.trial import KeptMemory, Region, Trial
 from kernel_gym.hardware import SIMULATED
 from kernel_gym.inert import MAX_LINE, inert_json, inert_line
 from kernel_gym.protocol import device as messages
@@ -37,8 +39,6 @@ from kernel_gym.sim.engine.engine import (
 
 UNLIMITED_SECONDS = 1e6
 """A limit of wall time that none reaches."""
-POISON = 0xFF
-"""Every byte of fresh memory: NaN in every float format, -1 in every integer one."""
 
 
 class Observer(Protocol):
@@ -95,6 +95,7 @@ class SimulatedGpu:
         self._owned: set[int] = set()
         self._durations: dict[tuple[Any, ...], float] = {}
         self._pretended = 0.0
+        self._trial: Trial | None = None
         self._allocations_changed = True
         self._counter = 0
         self.before = self.seconds = 0.0
@@ -103,6 +104,7 @@ class SimulatedGpu:
     def sample_from(self, seed: int) -> Answer:
         """Seeds the draws of sampled workgroups and of audited launches."""
         self._draws = random.Random(seed)
+        self._trial_draws = random.Random(f"trials {seed}")
         self._audits = Audits(seed, self._same_samples)
         self._began = self._draws.getstate()
         return messages.Done()
@@ -138,6 +140,8 @@ class SimulatedGpu:
         after the clock was read and before the outputs are.
         """
         self.open = False
+        if self._trial is not None:
+            self.end_trial()
         return messages.CallRecord(
             seconds=self.seconds,
             launches=len(self.launches),
@@ -147,6 +151,42 @@ class SimulatedGpu:
             refused=self.refused,
             fault=self.fault,
         )
+
+    def begin_trial(self) -> Answer:
+        """Begins a trial, see :mod:`kernel_gym.devices.sim.trial`.
+
+        Raises:
+            RefusedError: There is one already.
+        """
+        if self._trial is not None:
+            raise RefusedError("a trial of kernels has begun already")
+        memory = KeptMemory(self._regions())
+        self._trial = Trial(memory, self.seconds, self.used, self.launches)
+        self.used, self.launches = CallFacts(), []
+        return messages.Done()
+
+    def end_trial(self) -> Answer:
+        """Ends a trial. Only the clock that the worker reads has advanced.
+
+        Raises:
+            RefusedError: There is none.
+        """
+        trial, self._trial = self._trial, None
+        if trial is None:
+            raise RefusedError("no trial of kernels has begun")
+        trial.memory.restore(self._regions())
+        self._pretended += self.seconds - trial.seconds
+        self.seconds, self.used, self.launches = trial.seconds, trial.used, trial.launches
+        return messages.Done()
+
+    @property
+    def in_trial(self) -> bool:
+        """Whether launches count nowhere at the moment."""
+        return self._trial is not None
+
+    def _regions(self) -> list[Region]:
+        live = [(piece.start, piece.size) for piece in self.arena if piece.size]
+        return live + self.engine.variable_regions()
 
     def allocate(self, size: int, label: str | None = None) -> Answer:
         """Allocates poisoned memory."""
@@ -203,6 +243,7 @@ class SimulatedGpu:
             self._report_missing(error, name or "")
             raise
         check_kernel(kernel, self.spec)
+        self._keep_new_variables()
         self.kernels.append(kernel)
         self._audits.load(text, kernel)
         return messages.LoadedKernel(
@@ -219,7 +260,14 @@ class SimulatedGpu:
 
     def variable(self, text: str, name: str) -> Answer:
         """Finds a device variable of an assembler text."""
-        return messages.Variable(*(self.engine.variable(text, name) or (0, 0)))
+        place = self.engine.variable(text, name) or (0, 0)
+        self._keep_new_variables()
+        return messages.Variable(*place)
+
+    def _keep_new_variables(self) -> None:
+        """Keeps the initial content of variables that a trial has loaded."""
+        if self._trial is not None:
+            self._trial.memory.keep(self.engine.variable_regions())
 
     def names(self, text: str) -> Answer:
         """Lists the kernels in an assembler text."""
@@ -254,7 +302,8 @@ class SimulatedGpu:
             self.engine.set_allocations([(a.start, a.size, a.label) for a in self.arena])
             self._allocations_changed = False
         self.used.begin(code, block[0] * block[1] * block[2], code.lds_bytes + lds)
-        audited = self._audits.draw(code)
+        audited = not self.in_trial and self._audits.draw(code)
+        draws = self._trial_draws if self.in_trial else self._draws
         result = self.engine.launch(
             code,
             grid,
@@ -266,16 +315,17 @@ class SimulatedGpu:
             audit=audited,
             reverse_waves=self.audit is Audit.REVERSED,
             # Each launch has a draw of its own, so that none reveals the next one.
-            sample_seed=0 if self._same_samples else self._draws.getrandbits(64),
+            sample_seed=0 if self._same_samples else draws.getrandbits(64),
             margin=self._margin,
             go_on=self._go_on,
         )
         self._look_at(result)
         self.used.end(code, result)
-        self._audits.launch(kernel, code, audited)
+        if not self.in_trial:
+            self._audits.launch(kernel, code, audited)
         self.seconds += result.seconds or 0.0
         self._durations[launched] = result.seconds or 0.0
-        self._note(_describe_launch(kernel, code, grid, block, lds, result))
+        self._note(describe_launch(kernel, code, grid, block, lds, result))
         return messages.Done()
 
     def fill(self, tensor: TensorOnDevice, value: float | int | bool) -> Answer:
@@ -387,22 +437,3 @@ class SimulatedGpu:
             raise RefusedError("a tensor that does not lie within one allocation")
         shape, strides = list(described.shape), list(described.strides)
         return sim_memory.device_tensor(described.address, shape, strides, described.dtype)
-
-
-def _describe_launch(
-    index: int,
-    kernel: Kernel,
-    grid: tuple[int, int, int],
-    block: tuple[int, int, int],
-    lds: int,
-    result: Any,
-) -> dict[str, Any]:
-    return {
-        "kernel": index,
-        "name": kernel.name,
-        "grid": list(grid),
-        "block": list(block),
-        "lds": kernel.lds_bytes + lds,
-        "seconds": result.seconds,
-        "profile": inert_json(result.profile),  # quotes lines of the candidate's text
-    }

@@ -14,6 +14,7 @@ from kernel_gym.protocol.request import Request, encode
 from kernel_gym.sandbox.channel import ChannelClosed, ChannelError, ChannelTimeout
 from kernel_gym.sandbox.spawn import Child
 
+
 class SimWorkerHandle:
     """A worker, and its failure once there is one.
 

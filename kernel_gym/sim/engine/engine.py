@@ -229,6 +229,10 @@ class Engine:
             return None
         return storage.addresses[name], storage.sizes[name]
 
+    def variable_regions(self) -> list[tuple[int, int]]:
+        """Address and bytes of the variables of each module that has some."""
+        return [(s.start, s.size) for s in self._storages.values() if s.size]
+
     def variable_at(self, address: int, size: int) -> bool:
         """Whether a range lies within the variables of one module."""
         storages = self._storages.values()

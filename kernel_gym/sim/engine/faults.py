@@ -96,7 +96,9 @@ def describe(
             f"of {16 if size == 16 else 8 if size >= 8 else 4}"
         ),
         "time_limit": "the time limit is exceeded: an endless loop, or too much work",
-        "instruction_limit": "too many instructions in one launch: an endless loop, or too much work",
+        "instruction_limit": (
+            "too many instructions in one launch: an endless loop, or too much work"
+        ),
         "deadlock": (
             "deadlock: every wave that is resident waits and nothing can change any more "
             f"({size} wait at a barrier, {address} workgroups have not started)"

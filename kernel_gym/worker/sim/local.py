@@ -5,6 +5,7 @@ Host code may read device memory here. Candidates never run like this.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 from typing import Any
@@ -111,6 +112,10 @@ class LocalRuntime(SimRuntime):
     def clock(self) -> float:
         """Modelled seconds that the device has been busy."""
         return self.seconds
+
+    def trial(self) -> contextlib.AbstractContextManager[None]:
+        """Does nothing: what a program of your own tries out stays, as on a real GPU."""
+        return contextlib.nullcontext()
 
     def download(self, address: int, size: int) -> bytes:
         """Copies device bytes to the host and charges a transfer over the host link."""
