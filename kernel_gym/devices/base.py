@@ -129,6 +129,9 @@ class Call:
     """Digests of the machine codes that were launched, where the device knows them."""
     audited: frozenset[str] = frozenset()
     """The digests among `codes` with at least one audited launch."""
+    other_outputs: tuple[OutputTensor, ...] = ()
+    """What the same launches leave in another order of their workgroups and waves. Empty if the
+    device knows that it is the same as `outputs`, or does not know."""
 
 
 SketchedCall = tuple[Mapping[str, int], Mapping[str, Value]]

@@ -24,6 +24,9 @@ from kernel_gym.tasks.problem import Problem, TensorArg
 from kernel_gym.tasks.sampling import adversarial_workloads, train_workloads, unseen_workloads
 from kernel_gym.tasks.workload import Split, Workload
 
+OTHER_ORDER = "a race: in another order of workgroups and waves, "
+"""Begins the message about a result that is right in the order of the simulator only."""
+
 StageFunction = Callable[[Attempt], Verdict | None]
 
 
@@ -177,6 +180,11 @@ def _judge(
     fields: dict[str, object] = {"worst_error": _finite(check.worst)}
     if check.passed and call.launches == 0 and any(t.numel() for t in outputs):
         return Verdict(Outcome.HACK, "the answer is right, but no kernel launched"), fields, outputs
+    where = ""
+    if check.passed and call.other_outputs:
+        others = tuple(o.tensor for o in call.other_outputs if o.tensor is not None)
+        check = compare(problem, expected, others)
+        where = OTHER_ORDER
     if check.passed:
         return None, fields, outputs
     element = check.element
@@ -184,7 +192,7 @@ def _judge(
     if element is not None:
         message = f"output {element.output!r}{list(element.index)}: {message}"
     fields["element"] = element
-    return Verdict(Outcome.WRONG_VALUES, message), fields, outputs
+    return Verdict(Outcome.WRONG_VALUES, where + message), fields, outputs
 
 
 def _check_again(

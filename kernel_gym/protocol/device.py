@@ -143,6 +143,10 @@ class EndCall(Request, verb="end"):
     """Closes the device for the worker. The answer is `CallRecord`."""
 
 
+class SwapOrders(Request, verb="swap_orders"):
+    """Exchanges memory with that which the launches of the call leave in another order."""
+
+
 class AllocateForJudge(Request, verb="allocate"):
     """Asks for memory of an input or output, with its name in messages of faults."""
 
@@ -269,3 +273,5 @@ class CallRecord(Answer):
     """Operators that the worker has reported as refused."""
     fault: dict[str, Any] | None
     """The first fault, which ends the call."""
+    other_order: bool
+    """Whether memory depends on the order of workgroups and waves, see `SwapOrders`."""

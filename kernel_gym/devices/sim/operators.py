@@ -14,6 +14,7 @@ from torch.utils.flop_counter import flop_registry
 
 from kernel_gym.devices.operators import MOST_READ, USUAL, Operators
 from kernel_gym.devices.sim.memory import HOST_COPY_LATENCY, HOST_LINK, DeviceMemoryError
+from kernel_gym.devices.sim.orders import Orders
 from kernel_gym.devices.sim.requests import RefusedError
 from kernel_gym.hardware import DeviceSpec
 from kernel_gym.protocol import device as messages
@@ -119,6 +120,7 @@ class OperatorMemory(Protocol):
     seconds: float
     spec: DeviceSpec
     used: Any
+    orders: Orders
 
     def tensor(self, described: TensorOnDevice, written: bool = False) -> torch.Tensor:
         """Returns a tensor over live memory."""
@@ -142,9 +144,16 @@ def answer_operator(
     operator, given, named = called
     gpu.used.launch_seconds += gpu.spec.launch_seconds
     gpu.seconds += seconds_of(gpu.spec, operator, given, named, out, tensors)
-    return messages.OperatorDone(
-        describe_result(out, tensors, lambda result: _place(gpu, result)),
-    )
+    places: list[TensorOnDevice] = []
+    described = describe_result(out, tensors, lambda result: _place(gpu, result, places))
+
+    def repeat() -> None:
+        again, given_again, *_ = run_operator(name, overload, args, kwargs, gpu.tensor)
+        left = iter(places)
+        describe_result(again, given_again, lambda result: _write(gpu, result, next(left)))
+
+    gpu.orders.on_other(repeat)
+    return messages.OperatorDone(described)
 
 
 def answer_values(gpu: OperatorMemory, tensor: TensorOnDevice) -> Answer:
@@ -164,7 +173,9 @@ def answer_values(gpu: OperatorMemory, tensor: TensorOnDevice) -> Answer:
     return messages.TensorValues([number_to_json(v) for v in gpu.tensor(tensor).flatten().tolist()])
 
 
-def _place(gpu: OperatorMemory, result: torch.Tensor) -> dict[str, Any]:
+def _place(
+    gpu: OperatorMemory, result: torch.Tensor, places: list[TensorOnDevice]
+) -> dict[str, Any]:
     """Copies the result of an operator to new memory of the worker and describes it."""
     strides = tuple(torch.empty_like(result, device="meta").stride())
     shape = tuple(result.shape)
@@ -173,7 +184,12 @@ def _place(gpu: OperatorMemory, result: torch.Tensor) -> dict[str, Any]:
     if not isinstance(answer, messages.Allocated):
         raise DeviceMemoryError(str(vars(answer)["error"]))
     where = TensorOnDevice(answer.address, shape, strides, result.dtype)
-    if extent:
+    places.append(where)
+    return _write(gpu, result, where)
+
+
+def _write(gpu: OperatorMemory, result: torch.Tensor, where: TensorOnDevice) -> dict[str, Any]:
+    if where.extent:
         gpu.tensor(where, written=True).copy_(result)
     return where.to_json()
 

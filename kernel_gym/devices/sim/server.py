@@ -41,6 +41,7 @@ FOR_JUDGE = RequestDispatcher(
         messages.SeedSamples: SimulatedGpu.sample_from,
         messages.BeginCall: SimulatedGpu.begin,
         messages.EndCall: SimulatedGpu.end,
+        messages.SwapOrders: SimulatedGpu.swap_orders,
         messages.AllocateForJudge: SimulatedGpu.allocate,
         messages.Free: SimulatedGpu.free,
         messages.Locate: SimulatedGpu.locate,

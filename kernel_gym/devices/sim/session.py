@@ -31,6 +31,7 @@ from kernel_gym.devices.base import (
     Failed,
     FailureKind,
     InfraError,
+    OutputTensor,
     SketchedCall,
 )
 from kernel_gym.devices.budget import GUARD_SECONDS, processor_seconds, simulator_budget
@@ -278,6 +279,11 @@ class SimSession:
                 stated = believed_outputs(answer) if believed else stated_outputs(problem, dims)
                 described = parse_call(answer, stated).outputs
                 outputs = read_outputs(described, stated, inputs_at, self._locate, self._view)
+                others: tuple[OutputTensor, ...] = ()
+                if record["other_order"]:
+                    self._ask_device(device_messages.SwapOrders())
+                    others = read_outputs(described, stated, inputs_at, self._locate, self._view)
+                    self._ask_device(device_messages.SwapOrders())
         except BadAnswerError as error:
             return self._worker.fail(Failed(FailureKind.RUNTIME, str(error)))
         return Call(
@@ -291,6 +297,7 @@ class SimSession:
             launch_seconds=record["launch_seconds"],
             codes=frozenset(record["codes"]),
             audited=frozenset(record["audited"]),
+            other_outputs=others,
         )
 
     def _locate(self, address: int, size: int) -> int | None:

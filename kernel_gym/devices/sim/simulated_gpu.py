@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import random
 from dataclasses import asdict
+from functools import partial
 from typing import Any, Protocol
 
 import torch
@@ -15,6 +16,7 @@ from kernel_gym.devices.operators import Operators
 from kernel_gym.devices.sim import memory as sim_memory
 from kernel_gym.devices.sim.audits import Audits
 from kernel_gym.devices.sim.facts import CallFacts, describe_kernel, describe_launch
+from kernel_gym.devices.sim.kept_memory import KeptMemory, Region
 from kernel_gym.devices.sim.memory import (
     HOST_COPY_LATENCY,
     HOST_LINK,
@@ -22,8 +24,9 @@ from kernel_gym.devices.sim.memory import (
     DeviceMemoryError,
     SimArena,
 )
+from kernel_gym.devices.sim.orders import Orders
 from kernel_gym.devices.sim.requests import RefusedError, check_geometry, check_kernel, split
-from kernel_gym.devices.sim.trial import KeptMemory, Region, Trial
+from kernel_gym.devices.sim.trial import Trial
 from kernel_gym.hardware import SIMULATED
 from kernel_gym.inert import MAX_LINE, inert_json, inert_line
 from kernel_gym.protocol import device as messages
@@ -96,6 +99,7 @@ class SimulatedGpu:
         self._durations: dict[tuple[Any, ...], float] = {}
         self._pretended = 0.0
         self._trial: Trial | None = None
+        self.orders = Orders(self._regions)
         self._allocations_changed = True
         self._counter = 0
         self.before = self.seconds = 0.0
@@ -128,6 +132,7 @@ class SimulatedGpu:
         self.launches: list[dict[str, Any]] = []
         self.used = CallFacts()
         self._audits.begin(self.audit)
+        self.orders.begin()
         self.refused: list[str] = []
         self.fault: dict[str, Any] | None = None
         self.host_reads = 0
@@ -150,7 +155,13 @@ class SimulatedGpu:
             **self._audits.record(),
             refused=self.refused,
             fault=self.fault,
+            other_order=self.orders.differ,
         )
+
+    def swap_orders(self) -> Answer:
+        """Exchanges memory with that of the other order, see `kernel_gym.devices.sim.orders`."""
+        self.orders.swap()
+        return messages.Done()
 
     def begin_trial(self) -> Answer:
         """Begins a trial, see :mod:`kernel_gym.devices.sim.trial`.
@@ -174,7 +185,7 @@ class SimulatedGpu:
         trial, self._trial = self._trial, None
         if trial is None:
             raise RefusedError("no trial of kernels has begun")
-        trial.memory.restore(self._regions())
+        trial.undo(self._regions())
         self._pretended += self.seconds - trial.seconds
         self.seconds, self.used, self.launches = trial.seconds, trial.used, trial.launches
         return messages.Done()
@@ -197,6 +208,7 @@ class SimulatedGpu:
             return messages.OutOfMemory(str(error), self.worker_bytes)
         if size:
             ctypes.memset(piece.start, POISON, size)
+            self.orders.allocated((piece.start, size))
         self._allocations_changed = True
         return messages.Allocated(piece.start)
 
@@ -302,23 +314,8 @@ class SimulatedGpu:
             self.engine.set_allocations([(a.start, a.size, a.label) for a in self.arena])
             self._allocations_changed = False
         self.used.begin(code, block[0] * block[1] * block[2], code.lds_bytes + lds)
-        audited = not self.in_trial and self._audits.draw(code)
-        draws = self._trial_draws if self.in_trial else self._draws
-        result = self.engine.launch(
-            code,
-            grid,
-            block,
-            pack_kernarg(code, split(data, sizes), grid, block, lds),
-            dynamic_lds=lds,
-            time_limit_s=self._launch_seconds,
-            instruction_limit=self._launch_instructions,
-            audit=audited,
-            reverse_waves=self.audit is Audit.REVERSED,
-            # Each launch has a draw of its own, so that none reveals the next one.
-            sample_seed=0 if self._same_samples else draws.getrandbits(64),
-            margin=self._margin,
-            go_on=self._go_on,
-        )
+        kernarg = pack_kernarg(code, split(data, sizes), grid, block, lds)
+        result, audited = self._run(code, (grid, block, kernarg), lds)
         self._look_at(result)
         self.used.end(code, result)
         if not self.in_trial:
@@ -328,10 +325,33 @@ class SimulatedGpu:
         self._note(describe_launch(kernel, code, grid, block, lds, result))
         return messages.Done()
 
+    def _run(self, code: Kernel, shape: tuple[Any, ...], lds: int) -> tuple[LaunchResult, bool]:
+        """Runs a launch. Returns its result, and whether it was audited."""
+        run = partial(
+            self.engine.launch,
+            *(code, *shape),
+            dynamic_lds=lds,
+            time_limit_s=self._launch_seconds,
+            instruction_limit=self._launch_instructions,
+            margin=self._margin,
+            go_on=self._go_on,
+        )
+        draws = self._trial_draws if self.in_trial else self._draws
+        # Each launch has a draw of its own, so that none reveals the next one.
+        seed = 0 if self._same_samples else draws.getrandbits(64)
+        if self.in_trial:
+            return run(sample_seed=seed), False
+        audited = self._audits.draw(code)
+        paid = {"sample_seed": seed, "audit": audited}
+        if self.orders.differ or (self._audits.pays and not audited):
+            result, found = self.orders.launch(run, **paid)
+            return result, audited or found
+        return run(**paid, reverse_waves=self.audit is Audit.REVERSED), audited
+
     def fill(self, tensor: TensorOnDevice, value: float | int | bool) -> Answer:
         """Sets a tensor to a constant and charges the time of a fill kernel."""
         target = self.tensor(tensor, written=True)
-        target.fill_(value)
+        self.orders.on_both(lambda: target.fill_(value))
         self.used.launch_seconds += self.spec.launch_seconds
         self.seconds += self.spec.operator_seconds(target.nbytes, 0, target.dtype)
         return messages.Done()
@@ -345,7 +365,7 @@ class SimulatedGpu:
         into, out_of = self.tensor(target, written=True), self.tensor(source)
         if into.dtype != out_of.dtype:
             raise RefusedError(f"a copy from {out_of.dtype} to {into.dtype} converts: that is work")
-        into.copy_(out_of)
+        self.orders.on_both(lambda: into.copy_(out_of))
         self.used.launch_seconds += self.spec.launch_seconds
         self.seconds += self.spec.operator_seconds(2 * into.nbytes, 0, into.dtype)
         return messages.Done()
@@ -362,7 +382,8 @@ class SimulatedGpu:
             raise RefusedError("an upload outside any allocation")
         self.seconds += HOST_COPY_LATENCY + len(data) / HOST_LINK
         target = sim_memory.device_tensor(address, [len(data)], [1], torch.uint8)
-        target.copy_(torch.frombuffer(bytearray(data), dtype=torch.uint8))
+        content = torch.frombuffer(bytearray(data), dtype=torch.uint8)
+        self.orders.on_both(lambda: target.copy_(content))
         return messages.Done()
 
     def refuse(self, operator: str) -> Answer:

@@ -251,6 +251,7 @@ class Engine:
         model_time: bool = True,
         audit: bool = False,
         reverse_waves: bool = False,
+        reverse_workgroups: bool = False,
         sample_seed: int = 0,
         full_trace: bool = False,
         margin: int = 0,
@@ -269,6 +270,8 @@ class Engine:
             model_time: Whether to model the time on the GPU.
             audit: Whether to check for faults that values do not show, such as races. Slower.
             reverse_waves: Run a workgroup's waves in reverse order, which shows missing barriers.
+            reverse_workgroups: Begin the workgroups that are in flight together in reverse order,
+                which shows that they rely on each other. It takes one thread.
             sample_seed: Selects the workgroups that the model records. Secret from the candidate.
             full_trace: Whether the model records every workgroup. Slow; for checks of the sampling.
             margin: Bytes around an allocation where an access is made. The first such access of
@@ -298,6 +301,8 @@ class Engine:
         request.time_limit_s = time_limit_s
         request.instruction_limit = instruction_limit or 0
         request.reverse_waves = reverse_waves
+        request.reverse_workgroups = reverse_workgroups
+        request.threads = 1 if reverse_workgroups else request.threads
         request.margin = margin
         trace = Trace.NONE if not model_time else Trace.FULL if full_trace else Trace.SAMPLED
         trace.ask(request, workgroups, sample_seed)
