@@ -129,9 +129,11 @@ class Call:
     """Digests of the machine codes that were launched, where the device knows them."""
     audited: frozenset[str] = frozenset()
     """The digests among `codes` with at least one audited launch."""
+    compiler_fault: str = ""
+    """A race that the compiler has made and the candidate could not: the fault, in words."""
     other_outputs: tuple[OutputTensor, ...] = ()
-    """What the same launches leave in another order of their workgroups and waves. Empty if the
-    device knows that it is the same as `outputs`, or does not know."""
+    """The outputs that the same launches leave in another order of their workgroups and waves.
+    Empty if they are known to be the same as `outputs`, or if the device cannot tell."""
 
 
 SketchedCall = tuple[Mapping[str, int], Mapping[str, Value]]

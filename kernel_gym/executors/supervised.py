@@ -33,7 +33,7 @@ from kernel_gym.devices import device_status
 from kernel_gym.executors.base import EvaluationRequest, Executor
 from kernel_gym.executors.cache import EvaluationCache, Key
 from kernel_gym.judge.protocol import PROTOCOL_VERSION
-from kernel_gym.records import Evaluation, Outcome, Stage
+from kernel_gym.records import COMPILER_RACE, Evaluation, Outcome, Stage
 from kernel_gym.storage.secret import RunSecret
 
 DEADLINE = 1200.0
@@ -210,7 +210,7 @@ class SupervisedExecutor(Executor):
             self._replace(run, f"the worker was lost: {error}", again)
             return
         evaluation = run.future.result()
-        if evaluation.outcome is Outcome.INFRA:
+        if evaluation.outcome is Outcome.INFRA and COMPILER_RACE not in evaluation.labels:
             self._replace(run, evaluation.message, again=True, last=evaluation)
         else:
             self._idle.append(run.worker)

@@ -137,6 +137,8 @@ class BeginCall(Request, verb="begin"):
     """Whether kernels are accepted and not run."""
     audit: str = parsed(fields.text, "off")
     """A value of `Audit`."""
+    waits_by_compiler: bool = parsed(fields.truth, False)
+    """Whether the candidate's language leaves all waits for LDS to its compiler."""
 
 
 class EndCall(Request, verb="end"):
@@ -273,5 +275,7 @@ class CallRecord(Answer):
     """Operators that the worker has reported as refused."""
     fault: dict[str, Any] | None
     """The first fault, which ends the call."""
+    compiler_fault: dict[str, Any] | None
+    """The first race that the compiler of a kernel has made."""
     other_order: bool
     """Whether memory depends on the order of workgroups and waves, see `SwapOrders`."""

@@ -24,7 +24,7 @@ def clocks(monkeypatch):
 
 
 def spent(clocks, *steps, budget=None, limit=1e9):
-    """What a meter says after steps of wall, worked, simulated and waited seconds."""
+    """Returns what a meter says after steps of wall, worked, simulated and waited seconds."""
     sums = [0.0] * 4
     clocks.append(Clocks(*sums))
     for step in steps:

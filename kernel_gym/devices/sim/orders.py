@@ -14,6 +14,7 @@ orders, on the same memory. What follows depends on the two results:
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from kernel_gym.devices.sim.kept_memory import KeptMemory, Region
@@ -98,7 +99,7 @@ class Orders:
         changed = before.changed(self._regions())
         if not other.fault and not first.changed(self._regions()) and all(map(first.has, changed)):
             return result, False
-        image = KeptMemory(self._regions())
+        other_memory = KeptMemory(self._regions())
         before.restore(self._regions())
         audit = run(audit=True, model_time=False)
         if audit.fault:
@@ -107,7 +108,9 @@ class Orders:
         first.restore(self._regions())
         if other.fault:
             return (result if other.fault.kind in _GIVEN_UP else other), True
-        self._other = image
+        if audit.findings:  # a race that is not the candidate's explains the difference
+            return replace(result, findings=audit.findings), True
+        self._other = other_memory
         return result, True
 
     def _launch_twice(self, run: Run, paid: dict[str, Any]) -> LaunchResult:

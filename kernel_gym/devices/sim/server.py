@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from kernel_gym.devices.sim import memory as sim_memory
-from kernel_gym.devices.sim import operators
+from kernel_gym.devices.sim import operators, transfers
 from kernel_gym.devices.sim.memory import DeviceMemoryError
 from kernel_gym.devices.sim.requests import RefusedError
 from kernel_gym.devices.sim.simulated_gpu import SimulatedGpu
@@ -57,15 +57,15 @@ FOR_WORKER = RequestDispatcher(
         messages.LoadKernel: SimulatedGpu.load,
         messages.KernelNames: SimulatedGpu.names,
         messages.FindVariable: SimulatedGpu.variable,
-        messages.Fill: SimulatedGpu.fill,
-        messages.Copy: SimulatedGpu.copy,
+        messages.Fill: transfers.fill,
+        messages.Copy: transfers.copy,
         messages.RunOperator: operators.answer_operator,
         messages.ReadValues: operators.answer_values,
         messages.NoteRefusal: SimulatedGpu.refuse,
         messages.ReadClock: SimulatedGpu.clock,
         messages.BeginTrial: SimulatedGpu.begin_trial,
         messages.EndTrial: SimulatedGpu.end_trial,
-        messages.Upload: SimulatedGpu.upload,
+        messages.Upload: transfers.upload,
         messages.LaunchKernel: SimulatedGpu.launch,
     },
 )

@@ -95,6 +95,7 @@ class SimSession:
         self._budget = None if trusted or resident else simulator_budget()
         self._family = None if trusted else Family(secrets.token_hex(8), FAMILY_MEMORY)
         self._in_place = in_place_inputs(task)
+        self._waits_by_compiler = False
         template = shared_template()
         memory = sim_memory.create_file()
         self._memory = mmap.mmap(memory, sim_memory.ARENA_SIZE)
@@ -148,6 +149,8 @@ class SimSession:
 
     def load(self, source: str, language: str | None = None) -> Failed | None:
         """Builds and loads a source."""
+        # Gluon names LDS and its waits itself
+        self._waits_by_compiler = self._task.language == "triton" and "gluon" not in source
         request = messages.LoadOnSimulator(
             language or self._task.language, self._task.entry, source
         )
@@ -178,7 +181,8 @@ class SimSession:
         """
         if self._worker.dead:
             return self._worker.dead
-        self._ask_device(device_messages.BeginCall(noop, str(audit)))
+        begin = device_messages.BeginCall(noop, str(audit), self._waits_by_compiler)
+        self._ask_device(begin)
         try:
             args, buffers = self._place_inputs(inputs)
             if self._task.language == "hip":
@@ -286,6 +290,7 @@ class SimSession:
                     self._ask_device(device_messages.SwapOrders())
         except BadAnswerError as error:
             return self._worker.fail(Failed(FailureKind.RUNTIME, str(error)))
+        made = record["compiler_fault"]
         return Call(
             outputs=outputs,
             seconds=record["seconds"],
@@ -297,6 +302,7 @@ class SimSession:
             launch_seconds=record["launch_seconds"],
             codes=frozenset(record["codes"]),
             audited=frozenset(record["audited"]),
+            compiler_fault=describe_fault(made).message if made else "",
             other_outputs=others,
         )
 

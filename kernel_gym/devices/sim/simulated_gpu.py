@@ -5,8 +5,7 @@ from __future__ import annotations
 import ctypes
 import random
 from dataclasses import asdict
-from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 
@@ -18,12 +17,11 @@ from kernel_gym.devices.sim.audits import Audits
 from kernel_gym.devices.sim.facts import CallFacts, describe_kernel, describe_launch
 from kernel_gym.devices.sim.kept_memory import KeptMemory, Region
 from kernel_gym.devices.sim.memory import (
-    HOST_COPY_LATENCY,
-    HOST_LINK,
     POISON,
     DeviceMemoryError,
     SimArena,
 )
+from kernel_gym.devices.sim.observer import Observer
 from kernel_gym.devices.sim.orders import Orders
 from kernel_gym.devices.sim.requests import RefusedError, check_geometry, check_kernel, split
 from kernel_gym.devices.sim.trial import Trial
@@ -39,25 +37,13 @@ from kernel_gym.sim.engine.engine import (
     UnsupportedInstruction,
     pack_kernarg,
 )
+from kernel_gym.sim.engine.faults import AUDIT_KINDS, COMPILER_KINDS
+from kernel_gym.sim.engine.kernarg import Dim3
 
+INLINE_ASSEMBLER = "#ASMSTART"
+"""LLVM writes this before inline assembler, which has waits of its own."""
 UNLIMITED_SECONDS = 1e6
 """A limit of wall time that none reaches."""
-
-
-class Observer(Protocol):
-    """Is called for what happens on a device."""
-
-    def launch(self, launch: dict[str, Any], clock: float) -> None:
-        """A launch has ended well. The clock counts all modelled seconds so far."""
-
-    def fault(self, fault: dict[str, Any]) -> None:
-        """A launch was stopped. The fields are those of `Fault`."""
-
-    def finding(self, finding: dict[str, Any]) -> None:
-        """A launch has continued although something was found, with the fields of `Fault`."""
-
-    def missing(self, what: str, name: str, where: str, message: str) -> None:
-        """A program needs something that is not there."""
 
 
 class SimulatedGpu:
@@ -86,9 +72,11 @@ class SimulatedGpu:
         self._launch_instructions = options.get("launch_instructions")
         self._same_samples = options.get("same_samples", False)
         self.operators = Operators(options.get("operators", Operators.NONE))
-        self._margin, self._go_on = options.get("margin", 0), options.get("go_on", False)
+        self._margin = options.get("margin", 0)
+        self._go_on = AUDIT_KINDS if options.get("go_on") else frozenset()
         self.sample_from(0)
         self.kernels: list[Kernel] = []
+        self._compiled: set[int] = set()  # kernels without inline assembler
         self.worker_bytes = 0
         """Bytes that the worker has ever allocated."""
         self.findings: dict[tuple[str, ...], dict[str, Any]] = {}
@@ -113,7 +101,7 @@ class SimulatedGpu:
         self._began = self._draws.getstate()
         return messages.Done()
 
-    def begin(self, noop: bool, audit: str = Audit.OFF) -> Answer:
+    def begin(self, noop: bool, audit: str = Audit.OFF, waits_by_compiler: bool = False) -> Answer:
         """Starts a call and clears the counters. With `noop`, kernels are accepted but not run.
 
         `Audit.AGAIN` repeats the last call with the same samples of workgroups. If the modelled
@@ -121,6 +109,7 @@ class SimulatedGpu:
         """
         if self._same_addresses:
             self.arena.rewind()
+        self._waits_by_compiler = waits_by_compiler
         self.noop = noop
         self.audit = Audit(audit)
         if self.audit is Audit.AGAIN:
@@ -135,6 +124,7 @@ class SimulatedGpu:
         self.orders.begin()
         self.refused: list[str] = []
         self.fault: dict[str, Any] | None = None
+        self.compiler_fault: dict[str, Any] | None = None
         self.host_reads = 0
         return messages.Done()
 
@@ -155,6 +145,7 @@ class SimulatedGpu:
             **self._audits.record(),
             refused=self.refused,
             fault=self.fault,
+            compiler_fault=self.compiler_fault,
             other_order=self.orders.differ,
         )
 
@@ -256,6 +247,8 @@ class SimulatedGpu:
             raise
         check_kernel(kernel, self.spec)
         self._keep_new_variables()
+        if INLINE_ASSEMBLER not in text:
+            self._compiled.add(len(self.kernels))
         self.kernels.append(kernel)
         self._audits.load(text, kernel)
         return messages.LoadedKernel(
@@ -315,7 +308,9 @@ class SimulatedGpu:
             self._allocations_changed = False
         self.used.begin(code, block[0] * block[1] * block[2], code.lds_bytes + lds)
         kernarg = pack_kernarg(code, split(data, sizes), grid, block, lds)
-        result, audited = self._run(code, (grid, block, kernarg), lds)
+        by_compiler = self._waits_by_compiler and kernel in self._compiled
+        go_on = self._go_on | (COMPILER_KINDS if by_compiler else frozenset())
+        result, audited = self._run(code, (grid, block, kernarg), lds, go_on)
         self._look_at(result)
         self.used.end(code, result)
         if not self.in_trial:
@@ -325,17 +320,21 @@ class SimulatedGpu:
         self._note(describe_launch(kernel, code, grid, block, lds, result))
         return messages.Done()
 
-    def _run(self, code: Kernel, shape: tuple[Any, ...], lds: int) -> tuple[LaunchResult, bool]:
+    def _run(
+        self, code: Kernel, shape: tuple[Dim3, Dim3, bytes], lds: int, go_on: frozenset[str]
+    ) -> tuple[LaunchResult, bool]:
         """Runs a launch. Returns its result, and whether it was audited."""
-        run = partial(
-            self.engine.launch,
-            *(code, *shape),
-            dynamic_lds=lds,
-            time_limit_s=self._launch_seconds,
-            instruction_limit=self._launch_instructions,
-            margin=self._margin,
-            go_on=self._go_on,
-        )
+        options: dict[str, Any] = {
+            "dynamic_lds": lds,
+            "time_limit_s": self._launch_seconds,
+            "instruction_limit": self._launch_instructions,
+            "margin": self._margin,
+            "go_on": go_on,
+        }
+
+        def run(**more: Any) -> LaunchResult:
+            return self.engine.launch(code, *shape, **(options | more))
+
         draws = self._trial_draws if self.in_trial else self._draws
         # Each launch has a draw of its own, so that none reveals the next one.
         seed = 0 if self._same_samples else draws.getrandbits(64)
@@ -344,47 +343,9 @@ class SimulatedGpu:
         audited = self._audits.draw(code)
         paid = {"sample_seed": seed, "audit": audited}
         if self.orders.differ or (self._audits.pays and not audited):
-            result, found = self.orders.launch(run, **paid)
-            return result, audited or found
+            result, audited_again = self.orders.launch(run, **paid)
+            return result, audited or audited_again
         return run(**paid, reverse_waves=self.audit is Audit.REVERSED), audited
-
-    def fill(self, tensor: TensorOnDevice, value: float | int | bool) -> Answer:
-        """Sets a tensor to a constant and charges the time of a fill kernel."""
-        target = self.tensor(tensor, written=True)
-        self.orders.on_both(lambda: target.fill_(value))
-        self.used.launch_seconds += self.spec.launch_seconds
-        self.seconds += self.spec.operator_seconds(target.nbytes, 0, target.dtype)
-        return messages.Done()
-
-    def copy(self, source: TensorOnDevice, target: TensorOnDevice) -> Answer:
-        """Copies between two tensors of one dtype and charges the time of a copy kernel.
-
-        Raises:
-            RefusedError: The dtypes differ, or a tensor is not in allocated memory.
-        """
-        into, out_of = self.tensor(target, written=True), self.tensor(source)
-        if into.dtype != out_of.dtype:
-            raise RefusedError(f"a copy from {out_of.dtype} to {into.dtype} converts: that is work")
-        self.orders.on_both(lambda: into.copy_(out_of))
-        self.used.launch_seconds += self.spec.launch_seconds
-        self.seconds += self.spec.operator_seconds(2 * into.nbytes, 0, into.dtype)
-        return messages.Done()
-
-    def upload(self, address: int, data: bytes) -> Answer:
-        """Copies host bytes to device memory and charges a transfer over the host link.
-
-        Raises:
-            RefusedError: The target is not in one allocation.
-        """
-        if not data:
-            return messages.Done()
-        if not self._is_live(address, len(data)):
-            raise RefusedError("an upload outside any allocation")
-        self.seconds += HOST_COPY_LATENCY + len(data) / HOST_LINK
-        target = sim_memory.device_tensor(address, [len(data)], [1], torch.uint8)
-        content = torch.frombuffer(bytearray(data), dtype=torch.uint8)
-        self.orders.on_both(lambda: target.copy_(content))
-        return messages.Done()
 
     def refuse(self, operator: str) -> Answer:
         """Notes an operator that the worker's gate has refused: a label of the record."""
@@ -408,7 +369,10 @@ class SimulatedGpu:
             RefusedError: A fault has stopped it.
         """
         for finding in result.findings:
-            self._find(inert_json(asdict(finding), text=MAX_LINE))
+            fields = inert_json(asdict(finding), text=MAX_LINE)
+            self._find(fields)
+            if self._waits_by_compiler and finding.kind in COMPILER_KINDS:
+                self.compiler_fault = self.compiler_fault or fields
         if result.fault:
             self.fault = inert_json(asdict(result.fault), text=MAX_LINE)
             if self.observer:
@@ -439,7 +403,7 @@ class SimulatedGpu:
             raise RefusedError(f"no kernel {index} is loaded")
         return self.kernels[index]
 
-    def _is_live(self, address: int, size: int) -> bool:
+    def is_live(self, address: int, size: int) -> bool:
         """Whether a range lies within one allocation, or within the variables of a module."""
         allocated = self.arena.locate(address, size) is not None
         return allocated or self.engine.variable_at(address, size)
@@ -454,7 +418,7 @@ class SimulatedGpu:
             raise RefusedError("writing to a tensor whose elements share memory")
         if described.nbytes > self.arena.capacity:
             raise RefusedError("a tensor larger than the device's memory")
-        if described.extent and not self._is_live(described.address, described.extent):
+        if described.extent and not self.is_live(described.address, described.extent):
             raise RefusedError("a tensor that does not lie within one allocation")
         shape, strides = list(described.shape), list(described.strides)
         return sim_memory.device_tensor(described.address, shape, strides, described.dtype)

@@ -15,7 +15,7 @@ import ctypes as ct
 import os
 import struct
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -29,7 +29,7 @@ from kernel_gym.sim.asm.text import Module, parse
 from kernel_gym.sim.compiler.decode import decode_kernel
 from kernel_gym.sim.constants import FIGURES
 from kernel_gym.sim.engine import suspects
-from kernel_gym.sim.engine.faults import AUDIT_KINDS, Fault
+from kernel_gym.sim.engine.faults import Fault
 from kernel_gym.sim.engine.host_calls import HOST_CALL_ARGUMENT, HostCalls
 from kernel_gym.sim.engine.kernarg import Dim3, dim3, pack_kernarg
 from kernel_gym.sim.engine.kernel import Kernel, LoadedProgram, assign_registers
@@ -255,7 +255,7 @@ class Engine:
         sample_seed: int = 0,
         full_trace: bool = False,
         margin: int = 0,
-        go_on: bool = False,
+        go_on: Collection[str] = (),
     ) -> LaunchResult:
         """Run a kernel to its end or first fault.
 
@@ -276,8 +276,8 @@ class Engine:
             full_trace: Whether the model records every workgroup. Slow; for checks of the sampling.
             margin: Bytes around an allocation where an access is made. The first such access of
                 the launch becomes a finding.
-            go_on: Whether a fault that only an audit sees becomes a finding. Then the launch runs
-                again from its start without an audit.
+            go_on: Kinds of faults of an audit that become findings. Then the launch runs again from
+                its start without an audit.
 
         Returns:
             The outcome. A faulty kernel is a value here, not an exception.
@@ -308,7 +308,7 @@ class Engine:
         trace.ask(request, workgroups, sample_seed)
         untouched = layouts.LaunchRequest.from_buffer_copy(request)
         result = self._run(kernel, request, residency, trace, audit)
-        if go_on and audit and result.fault and result.fault.kind in AUDIT_KINDS:
+        if audit and result.fault and result.fault.kind in go_on:
             self._api.sim_restore(self._handle, suspects.BEFORE)
             again = self._run(kernel, untouched, residency, trace, audit=False)
             result = replace(again, findings=(result.fault, *again.findings))

@@ -256,7 +256,7 @@ def _computed(first: re.Match[str], second: re.Match[str], third: re.Match[str])
 
 
 def _run(*command: str) -> str:
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         raise BuildError(f"the code object cannot be read: {done.stderr.strip()[:300]}")
     return done.stdout
