@@ -57,6 +57,8 @@ def _advise_on_failure(task: Task, evaluation: Evaluation) -> str:
         Outcome.HACK: "Compute the result in the kernel from the arguments of this very call.",
         Outcome.INVALID_TIMING: "Do all work on the stream given, before the call returns.",
     }
+    if evaluation.outcome in (Outcome.TIMEOUT, Outcome.INFRA):
+        return hints.get(evaluation.outcome, "")
     if evaluation.stage is Stage.ADVERSARIAL and evaluation.outcome is not Outcome.HACK:
         return f"{generic} Use the strides given, not the ones of a contiguous tensor."
     shown = evaluation.stage not in (Stage.ADVERSARIAL, Stage.UNSEEN)

@@ -112,7 +112,7 @@ class Evaluator:
         draw = (secrets.randbits(63), PUBLIC) if seed is None else (seed, self._secret)
         errors: list[Exception] = []
         latest = time.monotonic() + RETRIES.seconds
-        while not errors or (_may_retry(errors) and time.monotonic() < latest):
+        while not errors or (_may_retry(errors) and (_lost_last(errors) or _is_early(latest))):
             try:
                 with _one_thread():
                     return self._evaluate_once(task, source, *draw)
@@ -190,6 +190,8 @@ class Evaluator:
         train = geometric_speedup(results, Split.TRAIN)
         unseen = geometric_speedup(results, Split.UNSEEN)
         passed = verdict is None
+        if verdict is not None and verdict.outcome is Outcome.INFRA:
+            results = []
         return Evaluation(
             protocol_version=PROTOCOL_VERSION,
             task=attempt.task.id,
@@ -256,6 +258,15 @@ def _one_thread() -> Iterator[None]:
 
 def _losses(errors: Sequence[Exception]) -> int:
     return sum(isinstance(error, DeviceLostError) for error in errors)
+
+
+def _lost_last(errors: Sequence[Exception]) -> bool:
+    """Whether the last try lost the device: the next one decides who is to blame, early or late."""
+    return isinstance(errors[-1], DeviceLostError)
+
+
+def _is_early(latest: float) -> bool:
+    return time.monotonic() < latest
 
 
 def _may_retry(errors: Sequence[Exception]) -> bool:

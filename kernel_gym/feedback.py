@@ -24,7 +24,15 @@ from kernel_gym.formatting import (
     roofline_share,
 )
 from kernel_gym.inert import quoted, shortened
-from kernel_gym.records import Element, Evaluation, KernelFacts, Outcome, Stage, WorkloadResult
+from kernel_gym.records import (
+    COMPILER_RACE,
+    Element,
+    Evaluation,
+    KernelFacts,
+    Outcome,
+    Stage,
+    WorkloadResult,
+)
 from kernel_gym.symbols import plain_name
 from kernel_gym.tasks.workload import Split
 
@@ -58,6 +66,12 @@ HIDDEN_STAGES = {
     Stage.ADVERSARIAL: "an adversarial workload (odd sizes, strides or values)",
     Stage.UNSEEN: "an unseen workload (other sizes than the train workloads)",
 }
+COMPILER_HEADLINE = (
+    "Not judged: every result is right, but Triton's compiler has put a race into the machine code "
+    "of your kernel, which hardware can lose. You are not to blame. Other code may help: another "
+    "number of warps or block size, or a loop or a reduction in place of a scan."
+)
+"""The feedback if the compiler is at fault."""
 HIDDEN_CAUSES = {
     "out of bounds": "a kernel accesses memory out of bounds",
     "out-of-bounds": "a kernel accesses memory out of bounds",
@@ -105,6 +119,8 @@ def feedback(task: Task, evaluation: Evaluation) -> str:
 
 
 def _headline(evaluation: Evaluation) -> str:
+    if COMPILER_RACE in evaluation.labels:
+        return COMPILER_HEADLINE
     text = HEADLINE[evaluation.outcome]
     if evaluation.outcome is not Outcome.PASSED:
         return f"{text} (stage: {evaluation.stage})."

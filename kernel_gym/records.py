@@ -28,6 +28,10 @@ RATIO_CLAMP = (0.1, 10.0)
 """The speedup of one workload is clamped to this range before the geometric mean (rule 24)."""
 
 
+COMPILER_RACE = "compiler race"
+"""The label of an evaluation that is `infra` because of the compiler: another try ends alike."""
+
+
 class Outcome(StrEnum):
     """How an evaluation ended."""
 

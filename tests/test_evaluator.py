@@ -324,7 +324,7 @@ def test_hostile_code_costs_its_own_evaluation_only(evaluator, task, case):
 def test_a_host_loop_ends_at_its_limit(evaluator, task, monkeypatch):
     from kernel_gym.devices.sim import session as sim
 
-    monkeypatch.setattr(sim, "CALL_TIMEOUT", 2.0)
+    monkeypatch.setattr(sim, "CALL_SECONDS", 2.0)
     result = evaluator.evaluate(task, "def softmax(x):\n    while True: pass\n")
     assert (result.outcome, result.stage) == (Outcome.TIMEOUT, Stage.TRAIN)
 

@@ -140,6 +140,11 @@ class Call:
     worker on a GPU reports them itself, so only those of a suite's own code are used."""
     operator_seconds: float = 0.0
     """The part of `seconds` that these operators took, where the device reports times."""
+    compiler_fault: str = ""
+    """A race that the compiler has made and the candidate could not: the fault, in words."""
+    other_outputs: tuple[OutputTensor, ...] = ()
+    """The outputs that the same launches leave in another order of their workgroups and waves.
+    Empty if they are known to be the same as `outputs`, or if the device cannot tell."""
 
 
 SketchedCall = tuple[Mapping[str, int], Mapping[str, Value]]
@@ -292,7 +297,7 @@ class Device(Protocol):
         trusted: bool = False,
         seed: int = 0,
         resident: bool = False,
-        launch_limit: float | None = None,
+        launch_instructions: int | None = None,
     ) -> Session:
         """Opens a session for sources that solve a task.
 
@@ -302,8 +307,8 @@ class Device(Protocol):
             seed: For random choices of the device while it times. The worker must not learn it.
             resident: Whether the worker stays for many evaluations, as a baseline's does. The code
                 of an imported suite is resident and not trusted.
-            launch_limit: Seconds after which a device that can stop a launch does so; None for its
-                own limit.
+            launch_instructions: Wave instructions after which a device that counts them stops a
+                launch; None for its own limit.
 
         Raises:
             InfraError: A worker could not be started.

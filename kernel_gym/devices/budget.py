@@ -1,9 +1,10 @@
-"""The seconds of host time that one candidate may use, in all its requests together.
+"""The seconds that one candidate may use, in all its requests together.
 
-There are three limits. Host code and compilers are charged by wall time, so that sleeping counts.
-The simulated GPU is charged by its CPU time. Both leave out the time in which a process was ready
-and had no CPU, so that a busy machine does not end an honest candidate. The third limit is the wall
-time of everything.
+Host code and compilers are charged by their processor time and by the time in which they do
+nothing, so that sleeping counts. The simulated GPU is charged by its processor time. Both leave out
+the time in which a process was ready and had no processor, so that a busy machine does not end an
+honest candidate. The wall time is a third limit. On a simulator it only guards the machine; on a
+GPU it is a limit of the candidate.
 """
 
 from __future__ import annotations
@@ -15,24 +16,28 @@ from pathlib import Path
 HOST_SECONDS = 40.0
 """Limit for host code and compilers. Most honest candidates take 1 to 3 s, the slowest 11 s."""
 SIMULATED_SECONDS = 45.0
-"""Limit for the simulated GPU's CPU time. Most honest candidates take less than 1 s."""
+"""Limit for the simulated GPU's processor time. Most honest candidates take less than 1 s."""
 WALL_SECONDS = 240.0
-"""Limit for everything, on any device. Two tries of an evaluation fit a pool's deadline."""
+"""Limit for everything on a GPU."""
+GUARD_SECONDS = 480.0
+"""Wall seconds on a simulator after which the machine is overloaded: the candidate has then had a
+processor for less than a fifth of the time. A pool gives up later."""
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(frozen=True)
 class Spent:
-    """Seconds of a request: wall time, CPU time of the simulated GPU, time waiting for a CPU."""
+    """Seconds of host code, of the simulated GPU's processor, and by the wall clock."""
 
-    wall: float
+    host: float = 0.0
     simulated: float = 0.0
-    waited: float = 0.0
+    wall: float = 0.0
 
-    @property
-    def host(self) -> float:
-        """The seconds that count as host time."""
-        return max(0.0, self.wall - self.simulated - self.waited)
+    def __add__(self, other: Spent) -> Spent:
+        """Adds what was spent later."""
+        return Spent(
+            self.host + other.host, self.simulated + other.simulated, self.wall + other.wall
+        )
 
 
 @dataclass
@@ -45,13 +50,12 @@ class HostBudget:
     stated: str = field(default="", init=False)
     """Which limit was reached first, in words."""
 
-    def left(self, spent: Spent) -> float:
-        """Returns the seconds that the current request may still take."""
-        rest = (self.host - spent.host, self.simulated - spent.simulated, self.wall - spent.wall)
-        return max(0.0, min(rest))
+    def reached(self, spent: Spent) -> bool:
+        """Whether the current request has reached a limit of host code or of the simulated GPU."""
+        return spent.host >= self.host or spent.simulated >= self.simulated
 
     def draw(self, spent: Spent) -> None:
-        """Charges a request."""
+        """Charges a request on a simulator."""
         self.host -= spent.host
         self.simulated -= spent.simulated
         self.wall -= spent.wall
@@ -59,12 +63,12 @@ class HostBudget:
             self._state(f"{HOST_SECONDS:.0f} s of host time")
         elif self.simulated <= 0:
             self._state(f"{SIMULATED_SECONDS:.0f} s of the simulated GPU's processor")
-        elif self.wall <= 0:
-            self._state(f"{WALL_SECONDS:.0f} s")
 
     def draw_wall(self, seconds: float) -> bool:
         """Charges wall time only, for a request on a GPU. Returns whether a limit is reached."""
-        self.draw(Spent(seconds, waited=seconds))
+        self.draw(Spent(wall=seconds))
+        if self.wall <= 0:
+            self._state(f"{WALL_SECONDS:.0f} s")
         return self.used_up
 
     @property
@@ -81,6 +85,11 @@ class HostBudget:
         self.stated = self.stated or f"{limit}, all loads and calls together"
 
 
+def simulator_budget() -> HostBudget:
+    """Returns the budget of a candidate on a simulator, where the wall time is only a guard."""
+    return HostBudget(wall=GUARD_SECONDS)
+
+
 def processor_seconds(pid: int, children: bool = False) -> float:
     """Returns the CPU time of a process in seconds; 0 if it has ended.
 
@@ -95,10 +104,25 @@ def processor_seconds(pid: int, children: bool = False) -> float:
     return sum(map(int, fields[11 : 15 if children else 13])) / _TICKS
 
 
-def waited_seconds(pid: int) -> float:
+def tree_of(pid: int) -> list[int]:
+    """Returns a process and its descendants, as far as they live."""
+    processes = [pid]
+    for parent in processes:  # grows meanwhile
+        for path in Path(f"/proc/{parent}/task").glob("*/children"):
+            try:
+                processes += map(int, path.read_text().split())
+            except OSError:
+                continue
+    return processes
+
+
+def waited_seconds(pid: int | str) -> float:
     """Returns the seconds in which the first thread of a process was ready and waited for a CPU.
 
     Sleeping does not count as waiting.
+
+    Args:
+        pid: The process, or `thread-self` for this thread.
     """
     try:
         return int(Path(f"/proc/{pid}/schedstat").read_text().split()[1]) / 1e9

@@ -11,6 +11,9 @@ from kernel_gym.inert import inert_line
 from kernel_gym.sandbox.spawn import Child
 from kernel_gym.symbols import plain_name
 
+EXIT_SECONDS = 5.0
+"""Wall seconds for the end of a process that has closed its pipe. Its status says how it ended."""
+
 
 def describe_exit(worker: Child) -> str:
     """Ends a worker that has closed its pipe, and describes how it ended.
@@ -35,7 +38,7 @@ def exit_status(child: Child) -> int | None:
     Raises:
         InfraError: The template has died, and its children with it.
     """
-    status = child.close(grace=0.5)
+    status = child.close(grace=EXIT_SECONDS)
     if not child.template_alive:
         raise InfraError("the worker template died, and its children with it")
     return status

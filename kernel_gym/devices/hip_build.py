@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,14 +11,15 @@ from typing import Any
 
 from kernel_gym.devices.answers import parse_failure
 from kernel_gym.devices.base import Failed, FailureKind, InfraError
-from kernel_gym.devices.budget import HostBudget, Spent, inner_pid, processor_seconds
+from kernel_gym.devices.budget import GUARD_SECONDS, HostBudget, inner_pid
 from kernel_gym.devices.failures import describe_exit
+from kernel_gym.devices.meter import Meter
 from kernel_gym.devices.sim import hip_files as hip
 from kernel_gym.devices.sim.toolchain import HipToolchain, hip_toolchain
 from kernel_gym.protocol.request import encode
 from kernel_gym.protocol.worker import BuildHip
 from kernel_gym.sandbox import failures
-from kernel_gym.sandbox.channel import Channel, ChannelClosed, ChannelError, ChannelTimeout
+from kernel_gym.sandbox.channel import ChannelClosed, ChannelError, ChannelTimeout
 from kernel_gym.sandbox.confine import WorkerLimits
 from kernel_gym.sandbox.spawn import Child, Family, TemplateError, shared_template
 from kernel_gym.tasks.problem import Problem
@@ -67,35 +67,32 @@ def compile_source(
 
     Args:
         recipe: Files and commands.
-        limit: Seconds.
+        limit: Host seconds, see :class:`~kernel_gym.devices.meter.Meter`.
         budget: The candidate's remaining seconds; None for trusted sources.
         family: The candidate's processes, which share a memory limit with the compiler.
 
     Raises:
-        InfraError: The process could not be started.
+        InfraError: The process could not be started, or the machine is overloaded.
     """
     options = {"folders": [*folders(recipe.commands), *recipe.folders]}
     child: Child | None = None
-    start = time.monotonic()
     try:
         child = shared_template().fork(
             "compiler", [], options, LIMITS, family=family, buffers=len(recipe.results)
         )
-        channel = child.channel
-        channel.recv(limit)
+        child.channel.recv(GUARD_SECONDS)
     except (TemplateError, ChannelError) as error:
         if child is not None:
             child.close()
         raise InfraError(f"the compiler's process could not be started: {error}") from error
+    meter = Meter(inner_pid(child.pid), None, limit, budget)
     try:
-        left = min(limit, budget.left(Spent(0))) if budget else limit
-        return _ask(child, channel, recipe, left)
+        return _ask(child, recipe, meter, limit)
     finally:
-        worked = processor_seconds(inner_pid(child.pid), children=True)
+        spent = meter.end()
         child.close()
-        if budget is not None:  # a compiler does not sleep: it computes, or waits for a CPU
-            wall = time.monotonic() - start
-            budget.draw(Spent(wall, waited=max(0.0, wall - worked)))
+        if budget is not None:
+            budget.draw(spent)
 
 
 def compile_hip(
@@ -143,14 +140,14 @@ def folders(commands: Sequence[Sequence[str]]) -> list[str]:
     return list(filter(os.path.exists, dict.fromkeys((*SYSTEM_FOLDERS, *fit))))
 
 
-def _ask(child: Child, channel: Channel, recipe: BuildRecipe, limit: float) -> BuildResult | Failed:
+def _ask(child: Child, recipe: BuildRecipe, meter: Meter, limit: float) -> BuildResult | Failed:
     request = BuildHip(
         dict(recipe.files), [list(command) for command in recipe.commands], list(recipe.results)
     )
     try:
-        answer = channel.request(encode(request)[0], timeout=limit)
+        answer = child.channel.request(encode(request)[0], timeout=meter.patience)
     except ChannelTimeout:
-        return Failed(FailureKind.TIMEOUT, f"load: no answer within {limit:.0f} s")
+        return Failed(FailureKind.TIMEOUT, f"load: no answer within {limit:.0f} s of host time")
     except ChannelClosed:
         return Failed(FailureKind.COMPILE, f"the compiler ended: {describe_exit(child)}")
     except ChannelError as error:

@@ -33,11 +33,12 @@ from kernel_gym.devices import device_status
 from kernel_gym.executors.base import EvaluationRequest, Executor
 from kernel_gym.executors.cache import EvaluationCache, Key
 from kernel_gym.judge.protocol import PROTOCOL_VERSION
-from kernel_gym.records import Evaluation, Outcome, Stage
+from kernel_gym.records import COMPILER_RACE, Evaluation, Outcome, Stage
 from kernel_gym.storage.secret import RunSecret
 
-DEADLINE = 600.0
-"""Seconds that an evaluation may take. The evaluator's own limits end candidates much earlier."""
+DEADLINE = 1200.0
+"""Wall seconds that an evaluation may take. The evaluator's own limits and its guard of the machine
+end much earlier."""
 RETRIES = 2
 """How often an evaluation is tried again after a failure of the infrastructure."""
 LOSSES = 1
@@ -209,7 +210,7 @@ class SupervisedExecutor(Executor):
             self._replace(run, f"the worker was lost: {error}", again)
             return
         evaluation = run.future.result()
-        if evaluation.outcome is Outcome.INFRA:
+        if evaluation.outcome is Outcome.INFRA and COMPILER_RACE not in evaluation.labels:
             self._replace(run, evaluation.message, again=True, last=evaluation)
         else:
             self._idle.append(run.worker)

@@ -54,6 +54,8 @@ class Attempt:
     """The machine codes that ran in paid calls, each with a workload."""
     audited: set[str] = field(default_factory=set)
     """The machine codes with an audited launch."""
+    compiler_fault: str = ""
+    """The first race that the compiler has made in a kernel of the candidate."""
     baseline_seconds: dict[int, float] = field(default_factory=dict)
     """The time of the baseline on the inputs of a result, by the number of the result."""
     deferred: DeferredChecks = field(init=False)
@@ -96,6 +98,7 @@ class Attempt:
         call = self.session.call(expected.inputs, workload.dims, noop, audit)
         if isinstance(call, Call):
             self.audited |= call.audited
+            self.compiler_fault = self.compiler_fault or call.compiler_fault
         return call
 
     def roofline_seconds(self, workload: Workload) -> float:

@@ -66,7 +66,8 @@ class Retries:
     """Retries after a lost device, because another process may have lost it. A simulated GPU has no
     other users: if it is lost in a call of the candidate, the candidate fails at once."""
     seconds: float = 120.0
-    """No retry starts later than this after the first try started."""
+    """No retry after a failure of the machine starts later than this after the first try started.
+    After a lost device there is always one, as it decides who is to blame."""
 
 
 # Timing on a GPU (rules 11-21), calibrated on an H100 and an H200: docs/decisions, 0001 to 0006.

@@ -19,10 +19,13 @@ from kernel_gym.judge.protocol import PLAUSIBILITY
 from kernel_gym.judge.screen import parse, screen
 from kernel_gym.judge.timing.baselines import tuned
 from kernel_gym.judge.timing.methods import method_of
-from kernel_gym.records import Outcome, Stage
+from kernel_gym.records import COMPILER_RACE, Outcome, Stage
 from kernel_gym.tasks.problem import Problem, TensorArg
 from kernel_gym.tasks.sampling import adversarial_workloads, train_workloads, unseen_workloads
 from kernel_gym.tasks.workload import Split, Workload
+
+OTHER_ORDER = "a race: in another order of workgroups and waves, "
+"""Begins the message about a result that is right in the order of the simulator only."""
 
 StageFunction = Callable[[Attempt], Verdict | None]
 
@@ -110,6 +113,19 @@ def check_timed(attempt: Attempt) -> Verdict | None:
     return Verdict(Outcome.WRONG_VALUES, wrong) if wrong else None
 
 
+def name_compiler(attempt: Attempt) -> Verdict | None:
+    """Masks a kernel that is right everywhere, but in which the compiler has made a race (rule 28).
+
+    It is the last step: a kernel that is wrong, too slow or not timed has failed before, so that no
+    failure can be masked like this.
+    """
+    if not attempt.compiler_fault:
+        return None
+    attempt.label(COMPILER_RACE)
+    text = f"the compiler has made a race that hardware can lose: {attempt.compiler_fault}"
+    return Verdict(Outcome.INFRA, text)
+
+
 Step = tuple[Stage, StageFunction]
 PIPELINE: tuple[tuple[Exclusivity, tuple[Step, ...]], ...] = (
     (Exclusivity.FREE, ((Stage.SCREEN, screen_source), (Stage.BUILD, build))),
@@ -122,6 +138,7 @@ PIPELINE: tuple[tuple[Exclusivity, tuple[Step, ...]], ...] = (
             (Stage.UNSEEN, audit_paid),
             (Stage.TIME, time_workloads),
             (Stage.TIME, check_timed),
+            (Stage.TIME, name_compiler),
         ),
     ),
 )
@@ -179,6 +196,11 @@ def _judge(
         return Verdict(Outcome.HACK, "the answer is right, but no kernel launched"), fields, outputs
     if check.passed and (library := _library_work(expected, call)):
         return Verdict(Outcome.HACK, library), fields, outputs
+    where = ""
+    if check.passed and call.other_outputs:
+        others = tuple(o.tensor for o in call.other_outputs if o.tensor is not None)
+        check = compare(problem, expected, others)
+        where = OTHER_ORDER
     if check.passed:
         return None, fields, outputs
     element = check.element
@@ -186,7 +208,7 @@ def _judge(
     if element is not None:
         message = f"output {element.output!r}{list(element.index)}: {message}"
     fields["element"] = element
-    return Verdict(Outcome.WRONG_VALUES, message), fields, outputs
+    return Verdict(Outcome.WRONG_VALUES, where + message), fields, outputs
 
 
 def _library_work(expected: Expected, call: Call) -> str:

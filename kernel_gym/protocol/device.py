@@ -91,6 +91,14 @@ class ReadClock(Request, verb="clock"):
     """Asks for the modelled seconds in which the device has been busy, for autotuning."""
 
 
+class BeginTrial(Request, verb="begin_trial"):
+    """Begins launches that compare kernels. Nothing of them counts, and nothing of them stays."""
+
+
+class EndTrial(Request, verb="end_trial"):
+    """Ends them: all memory is what it was before `BeginTrial`, and new memory is poisoned."""
+
+
 class Upload(Request, verb="upload"):
     """Copies bytes of the host to the device."""
 
@@ -130,10 +138,16 @@ class BeginCall(Request, verb="begin"):
     """Whether kernels are accepted and not run."""
     audit: str = parsed(fields.text, "off")
     """A value of `Audit`."""
+    waits_by_compiler: bool = parsed(fields.truth, False)
+    """Whether the candidate's language leaves all waits for LDS to its compiler."""
 
 
 class EndCall(Request, verb="end"):
     """Closes the device for the worker. The answer is `CallRecord`."""
+
+
+class SwapOrders(Request, verb="swap_orders"):
+    """Exchanges memory with that which the launches of the call leave in another order."""
 
 
 class AllocateForJudge(Request, verb="allocate"):
@@ -266,3 +280,7 @@ class CallRecord(Answer):
     """The part of `seconds` that they took."""
     fault: dict[str, Any] | None
     """The first fault, which ends the call."""
+    compiler_fault: dict[str, Any] | None
+    """The first race that the compiler of a kernel has made."""
+    other_order: bool
+    """Whether memory depends on the order of workgroups and waves, see `SwapOrders`."""

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import contextlib
 import json
-import select
 import socket
 import struct
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +24,11 @@ MAX_ANSWER = 1 << 20
 MAX_BUFFER = 256 << 20
 BLOCK_SPIN = 10e-3
 """Seconds to poll before sleeping, on both sides: most blocks of timed calls end within them."""
+
+
+Patience = Callable[[], float | None]
+"""Is asked before each wait for the peer. It returns the seconds after which it wants to be asked
+again, None for any number, or raises `ChannelTimeout`."""
 
 
 class ChannelError(Exception):
@@ -71,7 +76,7 @@ class Channel:
         self,
         header: dict[str, Any],
         *buffers: bytes | memoryview,
-        timeout: float | None = None,
+        timeout: float | Patience | None = None,
     ) -> None:
         """Sends one message. Each part of it must be sent within `timeout` seconds.
 
@@ -81,31 +86,14 @@ class Channel:
         """
         text = json.dumps(header, separators=(",", ":")).encode()
         lengths = b"".join(_LENGTH.pack(len(b)) for b in buffers)
-        try:
-            self._sock.settimeout(timeout)
-            self._sock.sendall(_PREFIX.pack(len(text), len(buffers)) + lengths + text)
-            for buffer in buffers:
-                self._sock.sendall(buffer)
-        except TimeoutError as error:
-            raise ChannelTimeout("the peer does not read") from error
-        except OSError as error:
-            raise ChannelClosed(f"the pipe is closed: {error}") from error
+        for part in (_PREFIX.pack(len(text), len(buffers)) + lengths + text, *buffers):
+            self._write(memoryview(part).cast("B"), _patience(timeout))
 
-    def wait(self, timeout: float) -> bool:
-        """Waits for the first byte of a message or for the end of the peer; False on a time-out.
-
-        Raises:
-            ChannelClosed: This end is closed.
-        """
-        if self._sock.fileno() < 0:
-            raise ChannelClosed("the pipe is closed")
-        return bool(select.select([self._sock], [], [], timeout)[0])
-
-    def recv(self, timeout: float | None = None, spin: float = 0.0) -> ChannelMessage:
+    def recv(self, timeout: float | Patience | None = None, spin: float = 0.0) -> ChannelMessage:
         """Receives one message within `timeout` seconds.
 
         Args:
-            timeout: Seconds for the whole message; None waits without a limit.
+            timeout: Seconds for the whole message, or who knows them; None waits without a limit.
             spin: Seconds to poll before sleeping, since a wake-up takes 0.1 ms.
 
         Raises:
@@ -113,23 +101,23 @@ class Channel:
             ChannelTimeout: No complete message arrived in time.
             ChannelMalformed: The sizes or the JSON are not those of a message.
         """
-        deadline = None if timeout is None else time.monotonic() + timeout
+        patience = _patience(timeout)
         self._spin(spin)
-        text_length, count = _PREFIX.unpack(self._read(_PREFIX.size, deadline))
+        text_length, count = _PREFIX.unpack(self._read(_PREFIX.size, patience))
         if text_length > self._header or count > self._buffers:
             raise ChannelMalformed(f"a message of {text_length} bytes and {count} buffers")
-        lengths = [_LENGTH.unpack(self._read(_LENGTH.size, deadline))[0] for _ in range(count)]
+        lengths = [_LENGTH.unpack(self._read(_LENGTH.size, patience))[0] for _ in range(count)]
         if any(length > MAX_BUFFER for length in lengths):
             raise ChannelMalformed(f"a buffer of {max(lengths)} bytes")
-        text = self._read(text_length, deadline)
-        buffers = tuple(self._read(length, deadline) for length in lengths)
+        text = self._read(text_length, patience)
+        buffers = tuple(self._read(length, patience) for length in lengths)
         return ChannelMessage(_parse(text), buffers)
 
     def request(
         self,
         header: dict[str, Any],
         *buffers: bytes | memoryview,
-        timeout: float | None = None,
+        timeout: float | Patience | None = None,
         spin: float = 0.0,
     ) -> ChannelMessage:
         """Sends a message and waits for the answer to it."""
@@ -154,23 +142,46 @@ class Channel:
                 pass
             return
 
-    def _read(self, size: int, deadline: float | None) -> bytes:
+    def _read(self, size: int, patience: Patience) -> bytes:
         parts = bytearray()
         while len(parts) < size:
-            remaining = None if deadline is None else deadline - time.monotonic()
-            if remaining is not None and remaining <= 0:
-                raise ChannelTimeout("no answer in time")
             try:
-                self._sock.settimeout(remaining)
+                self._sock.settimeout(patience())
                 chunk = self._sock.recv(min(size - len(parts), 1 << 20))
-            except TimeoutError as error:
-                raise ChannelTimeout("no answer in time") from error
+            except TimeoutError:
+                continue
             except OSError as error:
                 raise ChannelClosed(f"the pipe broke: {error}") from error
             if not chunk:
                 raise ChannelClosed("the peer closed the pipe")
             parts += chunk
         return bytes(parts)
+
+    def _write(self, rest: memoryview, patience: Patience) -> None:
+        while rest:
+            try:
+                self._sock.settimeout(patience())
+                rest = rest[self._sock.send(rest) :]
+            except TimeoutError:
+                continue
+            except OSError as error:
+                raise ChannelClosed(f"the pipe is closed: {error}") from error
+
+
+def _patience(timeout: float | Patience | None) -> Patience:
+    if callable(timeout):
+        return timeout
+    if timeout is None:
+        return lambda: None
+    end = time.monotonic() + timeout
+
+    def left() -> float:
+        seconds = end - time.monotonic()
+        if seconds <= 0:
+            raise ChannelTimeout("the peer neither reads nor answers in time")
+        return seconds
+
+    return left
 
 
 def _parse(text: bytes) -> dict[str, Any]:

@@ -47,10 +47,14 @@ REFUSED = {
 }  # fmt: skip
 """Refused to every worker."""
 REFUSED_IN_ONE_PROCESS = {
-    "execve": 59, "execveat": 322, "fork": 57, "memfd_create": 319, "mq_open": 240, "msgget": 68,
-    "semget": 64, "shmat": 30, "shmget": 29, "socketpair": 53, "vfork": 58,
+    "execve": 59, "execveat": 322, "fork": 57, "ioprio_set": 251, "memfd_create": 319,
+    "mq_open": 240, "msgget": 68, "sched_setaffinity": 203, "sched_setattr": 314,
+    "sched_setparam": 142, "sched_setscheduler": 144, "semget": 64, "setpriority": 141,
+    "shmat": 30, "shmget": 29, "socketpair": 53, "vfork": 58,
 }  # fmt: skip
-"""Refused also to a worker that must stay one process: calls that hold memory outside of it."""
+"""Refused also to a worker that must stay one process: calls that hold memory outside of it, and
+those by which it could have the machine give it less of its processors. The time in which it waits
+for one is not charged."""
 
 
 def restrict(one_process: bool) -> None:

@@ -89,7 +89,8 @@ def _environment() -> dict[str, str]:
 class Template:
     """A process with all libraries loaded that forks workers and devices. Thread-safe."""
 
-    START_TIMEOUT = 120.0
+    START_TIMEOUT = 600.0
+    """Wall seconds until it is given up. It needs some five seconds of a processor."""
 
     def __init__(self) -> None:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -114,7 +115,8 @@ class Template:
         if ready != b"ready":
             self.close()
             raise TemplateError(
-                "the worker template did not start; run `kernel-gym doctor` "
+                "the worker template did not start: the machine is overloaded, or see what "
+                "`kernel-gym doctor` says "
                 f"(exit status {self._process.poll()}, found {ready!r}, expected b'ready')"
             )
 

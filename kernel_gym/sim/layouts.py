@@ -182,6 +182,7 @@ class LaunchRequest(ct.Structure):
         ("fault_other_wave", ct.c_uint32),
         ("suspects", ct.c_uint32),
         ("outside_kind", ct.c_uint32),
+        ("reverse_workgroups", ct.c_uint32),
     ]
 
 

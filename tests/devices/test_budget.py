@@ -24,30 +24,27 @@ INPUTS = {"x": torch.zeros(4)}
 SLEEPS = "import time\n{at_load}\ndef softmax(x):\n    time.sleep({call})\n    return x\n"
 
 
-def test_sleeping_is_paid_by_the_clock():
+def test_host_time_and_the_time_of_the_simulated_gpu_have_limits_of_their_own():
     one = HostBudget(host=10, simulated=10, wall=100)
-    one.draw(Spent(4))
-    assert (one.left(Spent(0)), one.used_up) == (6, False)
-    assert one.left(Spent(5)) == 1
-    one.draw(Spent(6))
+    one.draw(Spent(host=4, simulated=8, wall=90))
+    assert not one.used_up
+    assert not one.reached(Spent(host=5, simulated=1))
+    assert one.reached(Spent(host=6))
+    assert one.reached(Spent(simulated=2))
+    one.draw(Spent(host=6))
     assert one.used_up
     assert "host time" in one.overrun
+    other = HostBudget(host=10, simulated=10, wall=100)
+    other.draw(Spent(simulated=10))
+    assert "processor" in other.overrun
 
 
-def test_the_simulated_gpu_and_waiting_for_a_processor_are_not_host_time():
-    one = HostBudget(host=10, simulated=10, wall=100)
-    one.draw(Spent(30, simulated=8, waited=20))
-    assert (one.host, one.simulated, one.wall) == (8, 2, 70)
-    one.draw(Spent(3, simulated=3))
-    assert one.used_up
-    assert "processor" in one.overrun
-
-
-def test_waiting_ends_with_the_wall_time():
+def test_the_wall_time_is_a_limit_on_a_gpu_only():
     one = HostBudget(host=10, simulated=10, wall=20)
-    one.draw(Spent(21, waited=21))
-    assert one.used_up
-    assert one.left(Spent(0)) == 0
+    one.draw(Spent(wall=21))
+    assert not one.used_up
+    assert one.draw_wall(1)
+    assert "240 s" in one.overrun
 
 
 def test_processor_time_is_read_of_this_process_and_of_none():
@@ -59,7 +56,9 @@ def test_processor_time_is_read_of_this_process_and_of_none():
 
 def test_two_tries_end_before_a_pool_gives_up():
     """The judge's own work, some ten seconds on a busy machine, has the rest."""
-    assert RETRIES.seconds + budget.WALL_SECONDS <= DEADLINE - 200
+    assert RETRIES.seconds + budget.GUARD_SECONDS <= DEADLINE - 200
+    assert 2 * budget.GUARD_SECONDS <= DEADLINE - 200
+    assert budget.WALL_SECONDS < budget.GUARD_SECONDS
 
 
 @pytest.fixture

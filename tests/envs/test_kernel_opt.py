@@ -242,7 +242,7 @@ def test_importing_the_package_stays_light(module):
 
 
 def test_a_candidate_that_hangs_costs_its_own_evaluation_only(make, monkeypatch):
-    monkeypatch.setattr(sim, "CALL_TIMEOUT", 3.0)
+    monkeypatch.setattr(sim, "CALL_SECONDS", 3.0)
     env = make(max_turns=2)
     env.reset(seed=random.Random(0).randrange(100))
     info = env.step("def softmax(x):\n    while True:\n        pass\n")[4]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernel_gym.records import Outcome, Stage
+from kernel_gym.records import COMPILER_RACE, Outcome, Stage
 from kernel_gym.rewards import UnknownReward, get_reward, register_reward, reward_names
 from kernel_gym.tasks.workload import Kind, Split
 from tests.records import evaluation, failure, passing, workload
@@ -33,6 +33,22 @@ def test_finite_whatever_the_record(name, outcome, train, unseen):
     )
     assert math.isfinite(result.value)
     assert all(math.isfinite(term) for term in result.terms.values())
+
+
+@pytest.mark.parametrize("name", reward_names())
+def test_invalid_timing_is_no_fault_of_a_right_kernel(name):
+    def value(outcome, stage):
+        return get_reward(name)(evaluation(outcome, stage, [workload(speedup=1.0)])).value
+
+    late = value(Outcome.INVALID_TIMING, Stage.TIME)
+    assert late >= 0
+    assert late >= max(value(outcome, Stage.TRAIN) for outcome in HONEST_FAILURES)
+
+
+@pytest.mark.parametrize("name", reward_names())
+def test_a_race_of_the_compiler_is_masked(name):
+    race = evaluation(Outcome.INFRA, Stage.TIME, labels=(COMPILER_RACE,))
+    assert get_reward(name)(race).masked
 
 
 @given(st.sampled_from([o for o in Outcome if o is not Outcome.INFRA]), any_float, any_float)

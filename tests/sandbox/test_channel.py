@@ -87,7 +87,7 @@ def test_what_is_no_message_is_refused_before_it_is_read(ends, sent):
         lambda channel: channel.send({}),
         lambda channel: channel.recv(timeout=1),
         lambda channel: channel.recv(timeout=1, spin=0.1),
-        lambda channel: channel.wait(1),
+        lambda channel: channel.request({}, timeout=lambda: 1),
     ],
 )
 def test_an_end_that_was_closed_here_is_closed_too(ends, use):

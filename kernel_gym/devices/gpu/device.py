@@ -158,7 +158,7 @@ class GpuDevice:
         trusted: bool = False,
         seed: int = 0,
         resident: bool = False,
-        launch_limit: float | None = None,
+        launch_instructions: int | None = None,
     ) -> GpuSession:
         """Opens a session. A candidate gets a fresh worker, trusted sources use one again.
 
@@ -167,7 +167,7 @@ class GpuDevice:
             trusted: Whether the source is the project's own.
             seed: Not used, as times are measured.
             resident: Whether the source is a suite's own code. Trusted workers stay anyway.
-            launch_limit: Not used: a launch on a GPU cannot be stopped.
+            launch_instructions: Not used: a launch on a GPU cannot be stopped.
 
         Raises:
             InfraError: A worker could not be started.

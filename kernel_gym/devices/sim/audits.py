@@ -58,6 +58,11 @@ class Audits:
         drawn = self._draws.random() < AUDITED_SHARE
         return drawn or not kernel.program.waits_everywhere
 
+    @property
+    def pays(self) -> bool:
+        """Whether the call is paid: what is not audited then runs in a second order."""
+        return not self._trusted and self._audit is Audit.DRAWN
+
     def launch(self, number: int, kernel: Kernel, audited: bool) -> None:
         """Records a launch without a fault."""
         code = self._known[number]

@@ -91,7 +91,7 @@ class KernelFile:
         if budget is not None:
             if budget.host - known.seconds < RESERVE:
                 return
-            budget.draw(Spent(known.seconds))
+            budget.draw(Spent(host=known.seconds))
         self._source, self._known = source, known
         os.pwrite(self.descriptor, known.content, LENGTH.size)
         os.pwrite(self.descriptor, LENGTH.pack(len(known.content)), 0)

@@ -12,7 +12,7 @@ from kernel_gym.devices.base import Exclusivity
 from kernel_gym.devices.description import DeviceDescription, TimingMethod
 from kernel_gym.devices.sim.compiled import CompiledKernels, KernelFile
 from kernel_gym.devices.sim.memory import create_file
-from kernel_gym.devices.sim.session import LAUNCH_LIMIT, SimSession
+from kernel_gym.devices.sim.session import MAX_LAUNCH_INSTRUCTIONS, SimSession
 from kernel_gym.devices.sim.toolchain import HipToolchain, hip_toolchain
 from kernel_gym.hardware import SIMULATED
 from kernel_gym.records import Clock
@@ -75,7 +75,7 @@ class SimDevice:
         trusted: bool = False,
         seed: int = 0,
         resident: bool = False,
-        launch_limit: float | None = None,
+        launch_instructions: int | None = None,
     ) -> SimSession:
         """Starts a worker and a simulated GPU for sources that solve a task.
 
@@ -84,14 +84,15 @@ class SimDevice:
             trusted: Whether the source is the project's own.
             seed: Decides which workgroups the timing model samples. The worker does not know it.
             resident: Whether the worker stays: it has no budget of seconds.
-            launch_limit: Host seconds until a launch is stopped; None for those of a candidate.
+            launch_instructions: Wave instructions until a launch is stopped; None for those of a
+                candidate.
 
         Raises:
             InfraError: A process could not be started.
         """
         kernels = KernelFile(self._kernels, resident) if task.problem.recorded else None
         arch = self.description.arch
-        limit = LAUNCH_LIMIT if launch_limit is None else launch_limit
+        limit = MAX_LAUNCH_INSTRUCTIONS if launch_instructions is None else launch_instructions
         return SimSession(task, self._threads, trusted, seed, arch, resident, limit, kernels)
 
     @contextlib.contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from kernel_gym.inert import inert_json
 from kernel_gym.records import KernelFacts
 from kernel_gym.sim.engine.engine import Kernel, LaunchResult
 from kernel_gym.sim.timing.profile import without_folders
@@ -83,3 +84,23 @@ def read_kernels(described: list[dict[str, Any]]) -> tuple[KernelFacts, ...]:
         KernelFacts(**{**entry, "profile": without_folders(entry["profile"])})
         for entry in described
     )
+
+
+def describe_launch(
+    index: int,
+    kernel: Kernel,
+    grid: tuple[int, int, int],
+    block: tuple[int, int, int],
+    lds: int,
+    result: LaunchResult,
+) -> dict[str, Any]:
+    """Describes a launch that has ended well, as a JSON value."""
+    return {
+        "kernel": index,
+        "name": kernel.name,
+        "grid": list(grid),
+        "block": list(block),
+        "lds": kernel.lds_bytes + lds,
+        "seconds": result.seconds,
+        "profile": inert_json(result.profile),  # quotes lines of the candidate's text
+    }

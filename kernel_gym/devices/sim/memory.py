@@ -29,6 +29,8 @@ GUARD = 4096
 
 HOST_LINK = 55e9
 """Bytes/s of a host-device copy (PCIe 5 x16, achievable; assumed)."""
+POISON = 0xFF
+"""Every byte of fresh memory: NaN in every float format, -1 in every integer one."""
 HOST_COPY_LATENCY = 10e-6
 """Seconds that each host-device copy takes besides (assumed)."""
 

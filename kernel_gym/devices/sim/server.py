@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from kernel_gym.devices.sim import memory as sim_memory
-from kernel_gym.devices.sim import operators
+from kernel_gym.devices.sim import operators, transfers
 from kernel_gym.devices.sim.memory import DeviceMemoryError
 from kernel_gym.devices.sim.requests import RefusedError
 from kernel_gym.devices.sim.simulated_gpu import SimulatedGpu
@@ -26,8 +26,9 @@ from kernel_gym.sim.engine.engine import AsmError
 
 MAX_REQUEST = 2 << 20
 """Bytes of the JSON of a request. Code and data travel beside it."""
-WORKER_PATIENCE = 5.0
-"""Seconds that a worker may take to send the rest of a message, or to read an answer."""
+WORKER_PATIENCE = 480.0
+"""Wall seconds that a worker may take to send the rest of a message, or to read an answer. It only
+guards the machine: the judge ends a worker much earlier that keeps this process waiting."""
 PROCESS_MEMORY = 5 << 29
 """Bytes of private memory of this process, which bounds what hostile texts can take. The device's
 own memory is shared and does not count. The table of its allocated bytes reserves 1 GiB of this and
@@ -39,6 +40,7 @@ FOR_JUDGE = RequestDispatcher(
         messages.SeedSamples: SimulatedGpu.sample_from,
         messages.BeginCall: SimulatedGpu.begin,
         messages.EndCall: SimulatedGpu.end,
+        messages.SwapOrders: SimulatedGpu.swap_orders,
         messages.AllocateForJudge: SimulatedGpu.allocate,
         messages.Free: SimulatedGpu.free,
         messages.Locate: SimulatedGpu.locate,
@@ -54,13 +56,15 @@ FOR_WORKER = RequestDispatcher(
         messages.LoadKernel: SimulatedGpu.load,
         messages.KernelNames: SimulatedGpu.names,
         messages.FindVariable: SimulatedGpu.variable,
-        messages.Fill: SimulatedGpu.fill,
-        messages.Copy: SimulatedGpu.copy,
+        messages.Fill: transfers.fill,
+        messages.Copy: transfers.copy,
         messages.RunOperator: operators.answer_operator,
         messages.ReadValues: operators.answer_values,
         messages.NoteRefusal: SimulatedGpu.refuse,
         messages.ReadClock: SimulatedGpu.clock,
-        messages.Upload: SimulatedGpu.upload,
+        messages.BeginTrial: SimulatedGpu.begin_trial,
+        messages.EndTrial: SimulatedGpu.end_trial,
+        messages.Upload: transfers.upload,
         messages.LaunchKernel: SimulatedGpu.launch,
     },
 )

@@ -31,9 +31,10 @@ from kernel_gym.devices.base import (
     Failed,
     FailureKind,
     InfraError,
+    OutputTensor,
     SketchedCall,
 )
-from kernel_gym.devices.budget import HostBudget, processor_seconds
+from kernel_gym.devices.budget import GUARD_SECONDS, processor_seconds, simulator_budget
 from kernel_gym.devices.cache import cache_folder
 from kernel_gym.devices.failures import describe_fault
 from kernel_gym.devices.hip_build import compile_hip, launcher_outputs
@@ -55,11 +56,17 @@ from kernel_gym.sandbox.spawn import Family, TemplateError, shared_template
 from kernel_gym.tasks.problem import Value
 from kernel_gym.tasks.task import Task
 
-LOAD_TIMEOUT = 30.0
-CALL_TIMEOUT = 30.0
-LAUNCH_LIMIT = 10.0
-LOST_PATIENCE = 5.0
-"""Seconds for an answer of a simulated GPU whose worker has ended or does not answer."""
+LOAD_SECONDS = 30.0
+"""Host seconds of a load, see :class:`~kernel_gym.devices.meter.Meter`."""
+CALL_SECONDS = 30.0
+"""Host seconds of a call."""
+MAX_LAUNCH_INSTRUCTIONS = 400_000_000
+"""Wave instructions of a launch. They take 4 to 8 s of a processor. The largest launches of the
+tasks have 4 million."""
+DEVICE_SECONDS = 10.0
+"""Host seconds until the simulated GPU answers the judge."""
+LOST_SECONDS = 5.0
+"""The same for a simulated GPU whose worker has ended or does not answer."""
 MEMORY = 512 << 20
 """Live bytes of one simulated GPU. The small twins of workloads take 5 MB at most."""
 WORKER_LIMITS = WorkerLimits(memory=5 << 28, home_size=256 << 20, processes=64, one_process=True)
@@ -81,20 +88,21 @@ class SimSession:
         seed: int = 0,
         arch: str = "gfx942",
         resident: bool = False,
-        launch_limit: float = LAUNCH_LIMIT,
+        launch_instructions: int | None = MAX_LAUNCH_INSTRUCTIONS,
         kernels: KernelFile | None = None,
     ) -> None:
         self._task, self._arch, self._kernels = task, arch, kernels
-        self._budget = None if trusted or resident else HostBudget()
+        self._budget = None if trusted or resident else simulator_budget()
         self._family = None if trusted else Family(secrets.token_hex(8), FAMILY_MEMORY)
         self._in_place = in_place_inputs(task)
+        self._waits_by_compiler = False
         template = shared_template()
         memory = sim_memory.create_file()
         self._memory = mmap.mmap(memory, sim_memory.ARENA_SIZE)
         options = {
             "threads": threads,
             "memory": MEMORY,
-            "launch_limit": launch_limit,
+            "launch_instructions": launch_instructions,
             # A baseline's time must not depend on what was timed before.
             "same_samples": trusted or resident,
             "same_addresses": trusted or resident,
@@ -123,8 +131,8 @@ class SimSession:
             )
             # Not an option of the fork: the template reads options, and the worker is a copy of it.
             header, _ = encode(device_messages.SeedSamples(seed))
-            self._device.channel.request(header, timeout=LAUNCH_LIMIT)
-            ready = self._child.channel.recv(LOAD_TIMEOUT)
+            self._device.channel.request(header, timeout=GUARD_SECONDS)
+            ready = self._child.channel.recv(GUARD_SECONDS)
         except (TemplateError, ChannelError) as error:
             if kernels is not None:
                 kernels.close()
@@ -143,11 +151,13 @@ class SimSession:
 
     def load(self, source: str, language: str | None = None) -> Failed | None:
         """Builds and loads a source."""
+        # Gluon names LDS and its waits itself
+        self._waits_by_compiler = self._task.language == "triton" and "gluon" not in source
         request = messages.LoadOnSimulator(
             language or self._task.language, self._task.entry, source
         )
         if self._task.language == "hip":
-            built = compile_hip(source, self._arch, LOAD_TIMEOUT, self._budget, self._family)
+            built = compile_hip(source, self._arch, LOAD_SECONDS, self._budget, self._family)
             if isinstance(built, Failed):
                 return built
             assembler, library = built.results
@@ -155,7 +165,7 @@ class SimSession:
             request = replace(request, outputs=outputs, assembler=assembler, library=library)
         if self._kernels is not None:
             self._kernels.fill(self._task.problem.unassembled(source), self._budget)
-        answer = self._worker.ask(request, LOAD_TIMEOUT)
+        answer = self._worker.ask(request, LOAD_SECONDS)
         return answer if isinstance(answer, Failed) else None
 
     def call(
@@ -173,7 +183,8 @@ class SimSession:
         """
         if self._worker.dead:
             return self._worker.dead
-        self._ask_device(device_messages.BeginCall(noop, str(audit)))
+        begin = device_messages.BeginCall(noop, str(audit), self._waits_by_compiler)
+        self._ask_device(begin)
         try:
             args, buffers = self._place_inputs(inputs)
             if self._task.language == "hip":
@@ -181,7 +192,7 @@ class SimSession:
         except _DeviceFull as error:
             return self._worker.fail(Failed(FailureKind.RUNTIME, str(error)))
         before = self._worker.host_seconds
-        answer = self._worker.ask(messages.CallOnSimulator(args), CALL_TIMEOUT)
+        answer = self._worker.ask(messages.CallOnSimulator(args), CALL_SECONDS)
         if self._kernels is not None:
             dead = self._worker.dead
             stopped = dead is not None and dead.kind is FailureKind.TIMEOUT
@@ -274,8 +285,14 @@ class SimSession:
                 stated = believed_outputs(answer) if believed else stated_outputs(problem, dims)
                 described = parse_call(answer, stated).outputs
                 outputs = read_outputs(described, stated, inputs_at, self._locate, self._view)
+                others: tuple[OutputTensor, ...] = ()
+                if record["other_order"]:
+                    self._ask_device(device_messages.SwapOrders())
+                    others = read_outputs(described, stated, inputs_at, self._locate, self._view)
+                    self._ask_device(device_messages.SwapOrders())
         except BadAnswerError as error:
             return self._worker.fail(Failed(FailureKind.RUNTIME, str(error)))
+        made = record["compiler_fault"]
         return Call(
             outputs=outputs,
             seconds=record["seconds"],
@@ -289,6 +306,8 @@ class SimSession:
             audited=frozenset(record["audited"]),
             operators=frozenset(record["operators"]),
             operator_seconds=record["operator_seconds"],
+            compiler_fault=describe_fault(made).message if made else "",
+            other_outputs=others,
         )
 
     def _locate(self, address: int, size: int) -> int | None:
@@ -325,11 +344,15 @@ class SimSession:
         return torch.frombuffer(self._memory, dtype=torch.uint8, count=size, offset=offset)
 
     def _ask_device(self, request: Request) -> dict[str, Any]:
-        timeout = LOST_PATIENCE if self._worker.dead else LAUNCH_LIMIT * 3
+        limit = LOST_SECONDS if self._worker.dead else DEVICE_SECONDS
+        meter = self._worker.meter(limit, short=True)
         try:
-            return self._device.channel.request(encode(request)[0], timeout=timeout).header
+            header, _ = encode(request)
+            return self._device.channel.request(header, timeout=meter.patience).header
         except ChannelError as error:
             raise DeviceLostError(f"the simulated device failed: {error}") from error
+        finally:
+            self._worker.charge(meter)
 
 
 class _DeviceFull(Exception):

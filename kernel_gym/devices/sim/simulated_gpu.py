@@ -6,7 +6,7 @@ import ctypes
 import random
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 
@@ -15,13 +15,15 @@ from kernel_gym.devices.base import Audit
 from kernel_gym.devices.operators import Operators
 from kernel_gym.devices.sim import memory as sim_memory
 from kernel_gym.devices.sim.audits import Audits
-from kernel_gym.devices.sim.facts import CallFacts, describe_kernel
+from kernel_gym.devices.sim.facts import CallFacts, describe_kernel, describe_launch
+from kernel_gym.devices.sim.kept_memory import KeptMemory, Region
 from kernel_gym.devices.sim.memory import (
-    HOST_COPY_LATENCY,
-    HOST_LINK,
+    POISON,
     DeviceMemoryError,
     SimArena,
 )
+from kernel_gym.devices.sim.observer import Observer
+from kernel_gym.devices.sim.orders import Orders
 from kernel_gym.devices.sim.requests import (
     RefusedError,
     check_geometry,
@@ -29,6 +31,7 @@ from kernel_gym.devices.sim.requests import (
     check_size,
     split,
 )
+from kernel_gym.devices.sim.trial import Trial
 from kernel_gym.hardware import SIMULATED
 from kernel_gym.inert import MAX_LINE, inert_json, inert_line
 from kernel_gym.protocol import device as messages
@@ -41,33 +44,23 @@ from kernel_gym.sim.engine.engine import (
     UnsupportedInstruction,
     pack_kernarg,
 )
+from kernel_gym.sim.engine.faults import AUDIT_KINDS, COMPILER_KINDS
+from kernel_gym.sim.engine.kernarg import Dim3
 
-POISON = 0xFF
-"""Every byte of fresh memory: NaN in every float format, -1 in every integer one."""
-
-
-class Observer(Protocol):
-    """Is called for what happens on a device."""
-
-    def launch(self, launch: dict[str, Any], clock: float) -> None:
-        """A launch has ended well. The clock counts all modelled seconds so far."""
-
-    def fault(self, fault: dict[str, Any]) -> None:
-        """A launch was stopped. The fields are those of `Fault`."""
-
-    def finding(self, finding: dict[str, Any]) -> None:
-        """A launch has continued although something was found, with the fields of `Fault`."""
-
-    def missing(self, what: str, name: str, where: str, message: str) -> None:
-        """A program needs something that is not there."""
+INLINE_ASSEMBLER = b"#ASMSTART"
+"""LLVM writes this before inline assembler, which has waits of its own."""
+UNLIMITED_SECONDS = 1e6
+"""A limit of wall time that none reaches."""
 
 
 class SimulatedGpu:
     """One simulated GPU. Each public method answers a request, see `kernel_gym.protocol.device`.
 
     Args:
-        options: `threads` of the host, `memory` (bytes of the device), `arch`, `launch_limit`
-            (seconds of one launch), and optionally `same_samples` (each launch is sampled alike),
+        options: `threads` of the host, `memory` (bytes of the device), `arch`, and optionally
+            `launch_limit` (wall seconds of one launch, for programs that no judge watches),
+            `launch_instructions` (wave instructions of one launch), `same_samples` (each launch is
+            sampled alike),
             `same_addresses` (each call allocates from the same address), `operators` (a value of
             `Operators`), `permitted` (names of operators, see `operators_of_candidate`),
             `code_cache` (a folder, see `Engine`), `reuse_addresses` (see `SimArena`),
@@ -84,13 +77,16 @@ class SimulatedGpu:
         self._same_addresses = options.get("same_addresses", False)
         self.engine.variable_limit = options["memory"]
         self.spec = SIMULATED[options["arch"]]
-        self.launch_limit = options["launch_limit"]
+        self._launch_seconds = options.get("launch_limit", UNLIMITED_SECONDS)
+        self._launch_instructions = options.get("launch_instructions")
         self._same_samples = options.get("same_samples", False)
         self.operators = Operators(options.get("operators", Operators.NONE))
         self.permitted = frozenset(options.get("permitted", ()))
-        self._margin, self._go_on = options.get("margin", 0), options.get("go_on", False)
+        self._margin = options.get("margin", 0)
+        self._go_on = AUDIT_KINDS if options.get("go_on") else frozenset()
         self.sample_from(0)
         self.kernels: list[Kernel] = []
+        self._compiled: set[int] = set()  # kernels without inline assembler
         self.worker_bytes = 0
         """Bytes that the worker has ever allocated."""
         self.findings: dict[tuple[str, ...], dict[str, Any]] = {}
@@ -100,6 +96,8 @@ class SimulatedGpu:
         self._owned: set[int] = set()
         self._durations: dict[tuple[Any, ...], float] = {}
         self._pretended = 0.0
+        self._trial: Trial | None = None
+        self.orders = Orders(self._regions)
         self._allocations_changed = True
         self._counter = 0
         self.before = self.seconds = 0.0
@@ -108,11 +106,12 @@ class SimulatedGpu:
     def sample_from(self, seed: int) -> Answer:
         """Seeds the draws of sampled workgroups and of audited launches."""
         self._draws = random.Random(seed)
+        self._trial_draws = random.Random(f"trials {seed}")
         self._audits = Audits(seed, self._same_samples)
         self._began = self._draws.getstate()
         return messages.Done()
 
-    def begin(self, noop: bool, audit: str = Audit.OFF) -> Answer:
+    def begin(self, noop: bool, audit: str = Audit.OFF, waits_by_compiler: bool = False) -> Answer:
         """Starts a call and clears the counters. With `noop`, kernels are accepted but not run.
 
         `Audit.AGAIN` repeats the last call with the same samples of workgroups. If the modelled
@@ -120,6 +119,7 @@ class SimulatedGpu:
         """
         if self._same_addresses:
             self.arena.rewind()
+        self._waits_by_compiler = waits_by_compiler
         self.noop = noop
         self.audit = Audit(audit)
         if self.audit is Audit.AGAIN:
@@ -131,8 +131,10 @@ class SimulatedGpu:
         self.launches: list[dict[str, Any]] = []
         self.used = CallFacts()
         self._audits.begin(self.audit)
+        self.orders.begin()
         self.refused: list[str] = []
         self.fault: dict[str, Any] | None = None
+        self.compiler_fault: dict[str, Any] | None = None
         self.host_reads = 0
         self.computed: set[str] = set()
         self.operator_seconds = 0.0
@@ -145,6 +147,8 @@ class SimulatedGpu:
         after the clock was read and before the outputs are.
         """
         self.open = False
+        if self._trial is not None:
+            self.end_trial()
         return messages.CallRecord(
             seconds=self.seconds,
             launches=len(self.launches),
@@ -155,7 +159,50 @@ class SimulatedGpu:
             operators=sorted(self.computed),
             operator_seconds=self.operator_seconds,
             fault=self.fault,
+            compiler_fault=self.compiler_fault,
+            other_order=self.orders.differ,
         )
+
+    def swap_orders(self) -> Answer:
+        """Exchanges memory with that of the other order, see `kernel_gym.devices.sim.orders`."""
+        self.orders.swap()
+        return messages.Done()
+
+    def begin_trial(self) -> Answer:
+        """Begins a trial, see :mod:`kernel_gym.devices.sim.trial`.
+
+        Raises:
+            RefusedError: There is one already.
+        """
+        if self._trial is not None:
+            raise RefusedError("a trial of kernels has begun already")
+        memory = KeptMemory(self._regions())
+        self._trial = Trial(memory, self.seconds, self.used, self.launches)
+        self.used, self.launches = CallFacts(), []
+        return messages.Done()
+
+    def end_trial(self) -> Answer:
+        """Ends a trial. Only the clock that the worker reads has advanced.
+
+        Raises:
+            RefusedError: There is none.
+        """
+        trial, self._trial = self._trial, None
+        if trial is None:
+            raise RefusedError("no trial of kernels has begun")
+        trial.undo(self._regions())
+        self._pretended += self.seconds - trial.seconds
+        self.seconds, self.used, self.launches = trial.seconds, trial.used, trial.launches
+        return messages.Done()
+
+    @property
+    def in_trial(self) -> bool:
+        """Whether launches count nowhere at the moment."""
+        return self._trial is not None
+
+    def _regions(self) -> list[Region]:
+        live = [(piece.start, piece.size) for piece in self.arena if piece.size]
+        return live + self.engine.variable_regions()
 
     def allocate(self, size: int, label: str | None = None) -> Answer:
         """Allocates poisoned memory."""
@@ -166,6 +213,7 @@ class SimulatedGpu:
             return messages.OutOfMemory(str(error), self.worker_bytes)
         if size:
             ctypes.memset(piece.start, POISON, size)
+            self.orders.allocated((piece.start, size))
         self._allocations_changed = True
         return messages.Allocated(piece.start)
 
@@ -213,6 +261,9 @@ class SimulatedGpu:
             self._report_missing(error, name or "")
             raise
         check_kernel(kernel, self.spec)
+        self._keep_new_variables()
+        if INLINE_ASSEMBLER not in code:
+            self._compiled.add(len(self.kernels))
         self.kernels.append(kernel)
         self._audits.load(code, kernel)
         return messages.LoadedKernel(
@@ -230,7 +281,14 @@ class SimulatedGpu:
     def variable(self, name: str, code: bytes) -> Answer:
         """Finds a device variable of a module."""
         check_size(code)
-        return messages.Variable(*(self.engine.variable(code, name) or (0, 0)))
+        place = self.engine.variable(code, name) or (0, 0)
+        self._keep_new_variables()
+        return messages.Variable(*place)
+
+    def _keep_new_variables(self) -> None:
+        """Keeps the initial content of variables that a trial has loaded."""
+        if self._trial is not None:
+            self._trial.memory.keep(self.engine.variable_regions())
 
     def names(self, code: bytes) -> Answer:
         """Lists the kernels in a module."""
@@ -266,65 +324,45 @@ class SimulatedGpu:
             self.engine.set_allocations([(a.start, a.size, a.label) for a in self.arena])
             self._allocations_changed = False
         self.used.begin(code, block[0] * block[1] * block[2], code.lds_bytes + lds)
-        audited = self._audits.draw(code)
-        result = self.engine.launch(
-            code,
-            grid,
-            block,
-            pack_kernarg(code, split(data, sizes), grid, block, lds),
-            dynamic_lds=lds,
-            time_limit_s=self.launch_limit,
-            audit=audited,
-            reverse_waves=self.audit is Audit.REVERSED,
-            # Each launch has a draw of its own, so that none reveals the next one.
-            sample_seed=0 if self._same_samples else self._draws.getrandbits(64),
-            margin=self._margin,
-            go_on=self._go_on,
-        )
+        kernarg = pack_kernarg(code, split(data, sizes), grid, block, lds)
+        by_compiler = self._waits_by_compiler and kernel in self._compiled
+        go_on = self._go_on | (COMPILER_KINDS if by_compiler else frozenset())
+        result, audited = self._run(code, (grid, block, kernarg), lds, go_on)
         self._look_at(result)
         self.used.end(code, result)
-        self._audits.launch(kernel, code, audited)
+        if not self.in_trial:
+            self._audits.launch(kernel, code, audited)
         self.seconds += result.seconds or 0.0
         self._durations[launched] = result.seconds or 0.0
-        self._note(_describe_launch(kernel, code, grid, block, lds, result))
+        self._note(describe_launch(kernel, code, grid, block, lds, result))
         return messages.Done()
 
-    def fill(self, tensor: TensorOnDevice, value: float | int | bool) -> Answer:
-        """Sets a tensor to a constant and charges the time of a fill kernel."""
-        target = self.tensor(tensor, written=True)
-        target.fill_(value)
-        self.used.launch_seconds += self.spec.launch_seconds
-        self.seconds += self.spec.operator_seconds(target.nbytes, 0, target.dtype)
-        return messages.Done()
+    def _run(
+        self, code: Kernel, shape: tuple[Dim3, Dim3, bytes], lds: int, go_on: frozenset[str]
+    ) -> tuple[LaunchResult, bool]:
+        """Runs a launch. Returns its result, and whether it was audited."""
+        options: dict[str, Any] = {
+            "dynamic_lds": lds,
+            "time_limit_s": self._launch_seconds,
+            "instruction_limit": self._launch_instructions,
+            "margin": self._margin,
+            "go_on": go_on,
+        }
 
-    def copy(self, source: TensorOnDevice, target: TensorOnDevice) -> Answer:
-        """Copies between two tensors of one dtype and charges the time of a copy kernel.
+        def run(**more: Any) -> LaunchResult:
+            return self.engine.launch(code, *shape, **(options | more))
 
-        Raises:
-            RefusedError: The dtypes differ, or a tensor is not in allocated memory.
-        """
-        into, out_of = self.tensor(target, written=True), self.tensor(source)
-        if into.dtype != out_of.dtype:
-            raise RefusedError(f"a copy from {out_of.dtype} to {into.dtype} converts: that is work")
-        into.copy_(out_of)
-        self.used.launch_seconds += self.spec.launch_seconds
-        self.seconds += self.spec.operator_seconds(2 * into.nbytes, 0, into.dtype)
-        return messages.Done()
-
-    def upload(self, address: int, data: bytes) -> Answer:
-        """Copies host bytes to device memory and charges a transfer over the host link.
-
-        Raises:
-            RefusedError: The target is not in one allocation.
-        """
-        if not data:
-            return messages.Done()
-        if not self._is_live(address, len(data)):
-            raise RefusedError("an upload outside any allocation")
-        self.seconds += HOST_COPY_LATENCY + len(data) / HOST_LINK
-        target = sim_memory.device_tensor(address, [len(data)], [1], torch.uint8)
-        target.copy_(torch.frombuffer(bytearray(data), dtype=torch.uint8))
-        return messages.Done()
+        draws = self._trial_draws if self.in_trial else self._draws
+        # Each launch has a draw of its own, so that none reveals the next one.
+        seed = 0 if self._same_samples else draws.getrandbits(64)
+        if self.in_trial:
+            return run(sample_seed=seed), False
+        audited = self._audits.draw(code)
+        paid = {"sample_seed": seed, "audit": audited}
+        if self.orders.differ or (self._audits.pays and not audited):
+            result, audited_again = self.orders.launch(run, **paid)
+            return result, audited or audited_again
+        return run(**paid, reverse_waves=self.audit is Audit.REVERSED), audited
 
     def refuse(self, operator: str) -> Answer:
         """Notes an operator that the worker's gate has refused: a label of the record."""
@@ -348,7 +386,10 @@ class SimulatedGpu:
             RefusedError: A fault has stopped it.
         """
         for finding in result.findings:
-            self._find(inert_json(asdict(finding), text=MAX_LINE))
+            fields = inert_json(asdict(finding), text=MAX_LINE)
+            self._find(fields)
+            if self._waits_by_compiler and finding.kind in COMPILER_KINDS:
+                self.compiler_fault = self.compiler_fault or fields
         if result.fault:
             self.fault = inert_json(asdict(result.fault), text=MAX_LINE)
             if self.observer:
@@ -379,7 +420,7 @@ class SimulatedGpu:
             raise RefusedError(f"no kernel {index} is loaded")
         return self.kernels[index]
 
-    def _is_live(self, address: int, size: int) -> bool:
+    def is_live(self, address: int, size: int) -> bool:
         """Whether a range lies within one allocation, or within the variables of a module."""
         allocated = self.arena.locate(address, size) is not None
         return allocated or self.engine.variable_at(address, size)
@@ -394,26 +435,7 @@ class SimulatedGpu:
             raise RefusedError("writing to a tensor whose elements share memory")
         if described.nbytes > self.arena.capacity:
             raise RefusedError("a tensor larger than the device's memory")
-        if described.extent and not self._is_live(described.address, described.extent):
+        if described.extent and not self.is_live(described.address, described.extent):
             raise RefusedError("a tensor that does not lie within one allocation")
         shape, strides = list(described.shape), list(described.strides)
         return sim_memory.device_tensor(described.address, shape, strides, described.dtype)
-
-
-def _describe_launch(
-    index: int,
-    kernel: Kernel,
-    grid: tuple[int, int, int],
-    block: tuple[int, int, int],
-    lds: int,
-    result: Any,
-) -> dict[str, Any]:
-    return {
-        "kernel": index,
-        "name": kernel.name,
-        "grid": list(grid),
-        "block": list(block),
-        "lds": kernel.lds_bytes + lds,
-        "seconds": result.seconds,
-        "profile": inert_json(result.profile),  # quotes lines of the candidate's text
-    }

@@ -1,27 +1,18 @@
-"""The pipe to a worker of a simulated GPU: requests with deadlines, charged to the budget."""
+"""The pipe to a worker of a simulated GPU: requests with limits, charged to the budget."""
 
 from __future__ import annotations
 
 import signal
-import time
 from typing import Any
 
 from kernel_gym.devices.answers import parse_failure
 from kernel_gym.devices.base import DeviceLostError, Failed, FailureKind
-from kernel_gym.devices.budget import (
-    HostBudget,
-    Spent,
-    inner_pid,
-    processor_seconds,
-    waited_seconds,
-)
+from kernel_gym.devices.budget import HostBudget, inner_pid
 from kernel_gym.devices.failures import describe_exit, exit_status
+from kernel_gym.devices.meter import Meter
 from kernel_gym.protocol.request import Request, encode
 from kernel_gym.sandbox.channel import ChannelClosed, ChannelError, ChannelTimeout
 from kernel_gym.sandbox.spawn import Child
-
-MESSAGE_TIMEOUT = 5.0
-"""Seconds from the first byte of a worker's answer to the last."""
 
 
 class SimWorkerHandle:
@@ -40,18 +31,21 @@ class SimWorkerHandle:
         self._child, self._budget = child, budget
         self._pid, self._device = inner_pid(child.pid), device
 
-    def ask(self, request: Request, timeout: float) -> dict[str, Any] | Failed:
-        """Sends a request and returns the answer, within the timeout and the budget.
+    def ask(self, request: Request, limit: float) -> dict[str, Any] | Failed:
+        """Sends a request and returns the answer, within the limit and the budget.
+
+        Args:
+            request: The request.
+            limit: Host seconds, see :class:`~kernel_gym.devices.meter.Meter`.
 
         Raises:
-            InfraError: The worker was killed, and perhaps not because of the candidate.
+            InfraError: The worker was killed, and perhaps not because of the candidate, or the
+                machine is overloaded.
         """
         header, buffers = encode(request)
-        start = self._clocks()
+        meter = self.meter(limit)
         try:
-            self._child.channel.send(header, *buffers, timeout=timeout)
-            self._await(start, timeout)
-            answer = self._child.channel.recv(MESSAGE_TIMEOUT).header
+            answer = self._child.channel.request(header, *buffers, timeout=meter.patience).header
         except ChannelTimeout:
             answer = None
         except ChannelClosed:
@@ -60,13 +54,21 @@ class SimWorkerHandle:
             text = f"the worker broke the protocol: {error}"
             return self.fail(Failed(FailureKind.RUNTIME, text))
         finally:
-            spent = self._since(start)
-            self.host_seconds += spent.host
-            if self._budget is not None:
-                self._budget.draw(spent)
+            self.charge(meter)
         if answer is None or (self._budget is not None and self._budget.used_up):
-            return self.fail(self._too_slow(request.verb, timeout))
+            return self.fail(self._too_slow(request.verb, limit))
         return parse_failure(answer["error"]) if "error" in answer else answer
+
+    def meter(self, limit: float, short: bool = False) -> Meter:
+        """Starts to measure a request to the worker or to its GPU, see `Meter`."""
+        return Meter(self._pid, self._device.pid, limit, self._budget, short)
+
+    def charge(self, meter: Meter) -> None:
+        """Charges a request that has ended."""
+        spent = meter.end()
+        self.host_seconds += spent.host
+        if self._budget is not None:
+            self._budget.draw(spent)
 
     def fail(self, failed: Failed) -> Failed:
         """Records a failure after which the worker cannot be used."""
@@ -95,31 +97,8 @@ class SimWorkerHandle:
         text = f"{error}, while it worked for the candidate"
         return self.fail(Failed(FailureKind.RUNTIME, text))
 
-    def _clocks(self) -> tuple[float, float, float]:
-        waited = waited_seconds(self._pid) + waited_seconds(self._device.pid)
-        return time.monotonic(), processor_seconds(self._device.pid), waited
-
-    def _since(self, start: tuple[float, float, float]) -> Spent:
-        return Spent(*(max(0.0, b - a) for a, b in zip(start, self._clocks(), strict=True)))
-
-    def _await(self, start: tuple[float, float, float], timeout: float) -> None:
-        """Waits for the first byte of the answer.
-
-        Raises:
-            ChannelTimeout: It does not come within the timeout and the budget.
-        """
-        while True:
-            spent = self._since(start)
-            left = timeout - spent.wall
-            if self._budget is not None:
-                left = min(left, self._budget.left(spent))
-            if left <= 0:
-                raise ChannelTimeout("no answer in time")
-            if self._child.channel.wait(left):
-                return
-
-    def _too_slow(self, verb: str, timeout: float) -> Failed:
-        text = f"no answer within {timeout:.0f} s"
+    def _too_slow(self, verb: str, limit: float) -> Failed:
+        text = f"no answer within {limit:.0f} s of host time"
         if self._budget is not None and self._budget.used_up:
             text = self._budget.overrun
         return Failed(FailureKind.TIMEOUT, f"{verb}: {text}")

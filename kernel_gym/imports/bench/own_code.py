@@ -27,9 +27,9 @@ from kernel_gym.tasks.sampling import make_inputs
 from kernel_gym.tasks.task import Task
 from kernel_gym.tasks.workload import Workload
 
-LONGEST_LAUNCH = 5.0
-"""Seconds of the wall until a launch on a simulated device is stopped: it is too slow. A call on a
-GPU has the session's own limit."""
+MAX_LAUNCH_INSTRUCTIONS = 200_000_000
+"""Wave instructions after which a launch on a simulated device is stopped: it is too slow. A
+candidate has twice as many. A call on a GPU has the session's own limit."""
 
 
 class CallFailed(Exception):
@@ -151,7 +151,9 @@ class OwnCode:
             return self._session
         task = Task(self._problem, self._mode)
         device: Any = self._device
-        session: BelievedSession = device.open(task, resident=True, launch_limit=LONGEST_LAUNCH)
+        session: BelievedSession = device.open(
+            task, resident=True, launch_instructions=MAX_LAUNCH_INSTRUCTIONS
+        )
         failed = session.load(self._problem.assembled(self._problem.implementation))
         if failed is not None:
             session.close()

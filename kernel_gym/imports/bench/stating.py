@@ -269,7 +269,9 @@ class _Reference:
             self.why = self.why or f"no fresh values: {error}"
             return None
         except CallFailed as error:
-            self._slow = any(words in str(error) for words in ("in time", "within", "time limit"))
+            self._slow = any(
+                words in str(error) for words in ("in time", "within", "too many instructions")
+            )
             self.why = self.why or f"it does not run: {error}"
             return None
         if not any(t.numel() for t in first):

@@ -89,6 +89,7 @@ const Number kNumbers[] = {
     FIELD(LaunchRequest, fault_other_wave),
     FIELD(LaunchRequest, suspects),
     FIELD(LaunchRequest, outside_kind),
+    FIELD(LaunchRequest, reverse_workgroups),
     SIZE(LaunchRequest),
 
     FIELD(Registers, first),

@@ -15,7 +15,7 @@ import ctypes as ct
 import os
 import struct
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,7 @@ from kernel_gym.sim.asm.text import Module
 from kernel_gym.sim.compiler.decode import decode_kernel
 from kernel_gym.sim.constants import FIGURES
 from kernel_gym.sim.engine import suspects
-from kernel_gym.sim.engine.faults import AUDIT_KINDS, Fault
+from kernel_gym.sim.engine.faults import Fault
 from kernel_gym.sim.engine.host_calls import HOST_CALL_ARGUMENT, HostCalls
 from kernel_gym.sim.engine.kernarg import Dim3, dim3, pack_kernarg
 from kernel_gym.sim.engine.kernel import Kernel, LoadedProgram, assign_registers
@@ -236,6 +236,10 @@ class Engine:
             return None
         return storage.addresses[name], storage.sizes[name]
 
+    def variable_regions(self) -> list[tuple[int, int]]:
+        """Address and bytes of the variables of each module that has some."""
+        return [(s.start, s.size) for s in self._storages.values() if s.size]
+
     def variable_at(self, address: int, size: int) -> bool:
         """Whether a range lies within the variables of one module."""
         storages = self._storages.values()
@@ -254,10 +258,11 @@ class Engine:
         model_time: bool = True,
         audit: bool = False,
         reverse_waves: bool = False,
+        reverse_workgroups: bool = False,
         sample_seed: int = 0,
         full_trace: bool = False,
         margin: int = 0,
-        go_on: bool = False,
+        go_on: Collection[str] = (),
     ) -> LaunchResult:
         """Run a kernel to its end or first fault.
 
@@ -272,12 +277,14 @@ class Engine:
             model_time: Whether to model the time on the GPU.
             audit: Whether to check for faults that values do not show, such as races. Slower.
             reverse_waves: Run a workgroup's waves in reverse order, which shows missing barriers.
+            reverse_workgroups: Begin the workgroups that are in flight together in reverse order,
+                which shows that they rely on each other. It takes one thread.
             sample_seed: Selects the workgroups that the model records. Secret from the candidate.
             full_trace: Whether the model records every workgroup. Slow; for checks of the sampling.
             margin: Bytes around an allocation where an access is made. The first such access of
                 the launch becomes a finding.
-            go_on: Whether a fault that only an audit sees becomes a finding. Then the launch runs
-                again from its start without an audit.
+            go_on: Kinds of faults of an audit that become findings. Then the launch runs again from
+                its start without an audit.
 
         Returns:
             The outcome. A faulty kernel is a value here, not an exception.
@@ -303,12 +310,14 @@ class Engine:
         request.time_limit_s = time_limit_s
         request.instruction_limit = instruction_limit or 0
         request.reverse_waves = reverse_waves
+        request.reverse_workgroups = reverse_workgroups
+        request.threads = 1 if reverse_workgroups else request.threads
         request.margin = margin
         trace = Trace.NONE if not model_time else Trace.FULL if full_trace else Trace.SAMPLED
         trace.ask(request, workgroups, sample_seed)
         untouched = layouts.LaunchRequest.from_buffer_copy(request)
         result = self._run(kernel, request, residency, trace, audit)
-        if go_on and audit and result.fault and result.fault.kind in AUDIT_KINDS:
+        if audit and result.fault and result.fault.kind in go_on:
             self._api.sim_restore(self._handle, suspects.BEFORE)
             again = self._run(kernel, untouched, residency, trace, audit=False)
             result = replace(again, findings=(result.fault, *again.findings))

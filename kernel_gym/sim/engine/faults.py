@@ -12,6 +12,10 @@ KINDS = {int(kind): kind.name.lower() for kind in FaultKind if kind is not Fault
 """Names of the kinds of faults, by number."""
 AUDIT_KINDS = frozenset(name for kind, name in KINDS.items() if kind >= FaultKind.LDS_RACE)
 """Kinds that only an audited launch finds. Without an audit the launch runs to its end."""
+COMPILER_KINDS = frozenset({"unwaited_write", "unwaited_read"})
+"""Kinds of `AUDIT_KINDS` that are known from Triton's compiler: it leaves out a wait for LDS before
+a barrier. A Triton program names neither. Other kinds are not known from it, so that a candidate
+which removes waits or barriers from machine code is at fault."""
 LDS_ADDRESSES = 1 << 20  # addresses below are byte offsets in LDS
 
 
@@ -96,7 +100,9 @@ def describe(
             f"of {16 if size == 16 else 8 if size >= 8 else 4}"
         ),
         "time_limit": "the time limit is exceeded: an endless loop, or too much work",
-        "instruction_limit": "the instruction limit is exceeded",
+        "instruction_limit": (
+            "too many instructions in one launch: an endless loop, or too much work"
+        ),
         "deadlock": (
             "deadlock: every wave that is resident waits and nothing can change any more "
             f"({size} wait at a barrier, {address} workgroups have not started)"

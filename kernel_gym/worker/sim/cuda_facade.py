@@ -167,10 +167,11 @@ def _bench(runtime: SimRuntime) -> Callable:
     def do_bench(
         fn: Callable, *_: Any, quantiles: Any = None, return_mode: str = "mean", **__: Any
     ) -> Any:
-        fn()
-        start = runtime.clock()
-        fn()
-        milliseconds = (runtime.clock() - start) * 1e3
+        with runtime.trial():
+            fn()
+            start = runtime.clock()
+            fn()
+            milliseconds = (runtime.clock() - start) * 1e3
         if quantiles is not None:
             values = [milliseconds] * len(quantiles)
             return values[0] if len(values) == 1 else values

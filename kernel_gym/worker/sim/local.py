@@ -5,8 +5,10 @@ Host code may read device memory here. Candidates never run like this.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -16,6 +18,7 @@ from kernel_gym.devices.base import Audit
 from kernel_gym.devices.sim import memory as sim_memory
 from kernel_gym.devices.sim import server as sim_server
 from kernel_gym.devices.sim import simulated_gpu
+from kernel_gym.devices.sim.observer import Observer
 from kernel_gym.devices.sim.requests import RefusedError
 from kernel_gym.protocol.device import Allocated
 from kernel_gym.protocol.request import Request, encode, encode_answer
@@ -42,7 +45,7 @@ class LocalRuntime(SimRuntime):
         audit: bool = False,
         file: int | None = None,
         bounds: str = "fault",
-        observer: simulated_gpu.Observer | None = None,
+        observer: Observer | None = None,
     ) -> None:
         """Makes the device.
 
@@ -83,7 +86,7 @@ class LocalRuntime(SimRuntime):
         from kernel_gym.worker.hip.late_extensions import install_when_imported
         from kernel_gym.worker.sim import cuda_facade, torch_owner, triton_driver
 
-        link, latency = simulated_gpu.HOST_LINK, simulated_gpu.HOST_COPY_LATENCY
+        link, latency = sim_memory.HOST_LINK, sim_memory.HOST_COPY_LATENCY
         torch_owner.compute(self, self.gpu.spec, link, latency)
         triton_driver.install(self)
         cuda_facade.install_for_program(self)
@@ -111,6 +114,11 @@ class LocalRuntime(SimRuntime):
     def clock(self) -> float:
         """Modelled seconds that the device has been busy."""
         return self.seconds
+
+    @contextlib.contextmanager
+    def trial(self) -> Iterator[None]:
+        """Does nothing: what a program of your own tries out stays, as on a real GPU."""
+        yield
 
     def download(self, address: int, size: int) -> bytes:
         """Copies device bytes to the host and charges a transfer over the host link."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from kernel_gym.protocol import device as messages
@@ -34,6 +35,7 @@ class SimRuntime:
     """
 
     _held = 0
+    _in_trial = False
     most_allocated = 0
     """The largest value that `allocated` has had."""
 
@@ -175,6 +177,23 @@ class SimRuntime:
     def clock(self) -> float:
         """Modelled seconds that the device has been busy: for autotuning, not for a verdict."""
         return self._ask(messages.ReadClock())["seconds"]
+
+    @contextlib.contextmanager
+    def trial(self) -> Iterator[None]:
+        """Within the context kernels are compared. Memory is then what it was before.
+
+        Trials may contain others.
+        """
+        if self._in_trial:
+            yield
+            return
+        self._ask(messages.BeginTrial())
+        self._in_trial = True
+        try:
+            yield
+        finally:
+            self._in_trial = False
+            self._ask(messages.EndTrial())
 
     def names(self, code: bytes) -> list[str]:
         """Names of the kernels in a module: an assembler text or a code object."""

@@ -163,9 +163,10 @@ class SimDriver(DriverBase):
         """Returns a benchmark by modelled time. One run suffices, since the model has no noise."""
 
         def benchmark(call: Callable, quantiles: Any = None, **_: Any) -> Any:
-            start = self._runtime.clock()
-            call()
-            milliseconds = (self._runtime.clock() - start) * 1e3
+            with self._runtime.trial():
+                start = self._runtime.clock()
+                call()
+                milliseconds = (self._runtime.clock() - start) * 1e3
             return [milliseconds] * len(quantiles) if quantiles else milliseconds
 
         return benchmark

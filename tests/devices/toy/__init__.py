@@ -87,7 +87,7 @@ class ToyDevice:
         """Always."""
         return True
 
-    def open(self, task, trusted=False, seed=0, resident=False, launch_limit=None):
+    def open(self, task, trusted=False, seed=0, resident=False, launch_instructions=None):
         """Opens a session."""
         return ToySession(task, TRUSTED_SECONDS if trusted else CANDIDATE_SECONDS)
 

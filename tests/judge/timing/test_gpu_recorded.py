@@ -64,7 +64,7 @@ class Gpu:
             *(("triton",), "a GPU", torch.device("cpu"), "sm_90a"),
         )
 
-    def open(self, task, trusted=False, seed=0, resident=False, launch_limit=None):
+    def open(self, task, trusted=False, seed=0, resident=False, launch_instructions=None):
         worker = InTurn(self.arena, str(operators_for(task, resident)))
         host = Host(self.arena, CUDA, "sm_90a", {})
         self.opened.append(worker)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from kernel_gym.sim.engine.engine import Engine, pack_kernarg
+from kernel_gym.sim.engine.faults import AUDIT_KINDS, COMPILER_KINDS
 from tests.sim.support import kernel_text
 
 GUARD = 4096
@@ -81,7 +82,7 @@ def test_a_launch_within_bounds_has_no_finding():
 
 def test_after_a_finding_of_an_audit_the_launch_runs_once_from_its_start():
     memory = Memory(size=256)
-    result = memory.launch(RACE, grid=2, audit=True, go_on=True)
+    result = memory.launch(RACE, grid=2, audit=True, go_on=AUDIT_KINDS)
     assert result.fault is None
     assert result.seconds is not None
     assert next(iter(result.findings)).kind in ("global_race", "lost_write")
@@ -93,4 +94,10 @@ def test_after_a_finding_of_an_audit_the_launch_runs_once_from_its_start():
 def test_without_go_on_the_finding_is_the_fault():
     result = Memory(size=256).launch(RACE, grid=2, audit=True)
     assert result.fault.kind in ("global_race", "lost_write")
+    assert result.findings == ()
+
+
+def test_kinds_that_are_not_named_stop_the_launch():
+    result = Memory(size=4096).launch(RACE, grid=2, audit=True, go_on=COMPILER_KINDS)
+    assert result.fault.kind in AUDIT_KINDS - COMPILER_KINDS
     assert result.findings == ()

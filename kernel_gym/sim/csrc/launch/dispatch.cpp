@@ -53,11 +53,22 @@ bool Launch::take_workgroups(Worker& worker) {
   return true;
 }
 
+// The workgroup that is the `turn`-th to begin. Hardware begins them in order, and what follows is
+// free for those that are in flight together. So only these change places: a workgroup may wait for
+// an earlier one that has ended or is in flight, and for no later one that has no place yet.
+u64 Launch::workgroup_at(u64 turn) const {
+  if (LIKELY(!request_.reverse_workgroups)) return turn;
+  const u64 together = std::max(1u, request_.resident_limit);
+  const u64 first = turn / together * together;
+  const u64 end = std::min(first + together, workgroups_);
+  return end - 1 - (turn - first);
+}
+
 bool Launch::start_next(Worker& worker) {
   if (!worker.may_start() && !take_workgroups(worker)) return false;
   if (worker.next >= stop_before_.load()) return false;
   std::unique_ptr<Slot> slot = take_slot(worker);
-  prepare(*slot, worker, worker.next++);
+  prepare(*slot, worker, workgroup_at(worker.next++));
   worker.resident.push_front(std::move(slot));
   return true;
 }

@@ -83,6 +83,8 @@ struct LaunchRequest {
   u32 fault_other_wave;
   u32 suspects;
   u32 outside_kind;      // of the first access in a margin; then fault_... say where it was
+  // an input, where there was room
+  u32 reverse_workgroups;  // begin the workgroups that are in flight together in reverse order
 };
 static_assert(sizeof(LaunchRequest) == 336, "shared with Python");
 

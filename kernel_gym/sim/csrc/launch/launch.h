@@ -106,6 +106,7 @@ class Launch {
   void run_workgroups(Worker& worker);
   bool start_next(Worker& worker);
   bool take_workgroups(Worker& worker);
+  u64 workgroup_at(u64 turn) const;
   std::unique_ptr<Slot> take_slot(Worker& worker);
   void prepare(Slot& slot, Worker& worker, u64 workgroup);
   void prepare_wave(Slot& slot, Worker& worker, u32 number);

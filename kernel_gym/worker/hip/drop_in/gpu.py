@@ -24,6 +24,7 @@ from kernel_gym.sim import constants as hw
 from kernel_gym.sim.asm.errors import AsmError, UnsupportedInstruction
 from kernel_gym.sim.asm.targets import TARGETS
 from kernel_gym.sim.engine.engine import Engine, Fault, Kernel, pack_kernarg
+from kernel_gym.sim.engine.faults import AUDIT_KINDS
 from kernel_gym.sim.engine.host_calls import BUFFER_BYTES, HostCalls
 from kernel_gym.worker.sim.code_objects import code_in
 from kernel_gym.worker.sim.results import ResultRecorder
@@ -203,7 +204,7 @@ class ProgramGpu:
         """Options of `Engine.launch` for checks that the settings ask for."""
         options: dict[str, Any] = {}
         if self.settings.audit:
-            options |= {"audit": True, "go_on": True}
+            options |= {"audit": True, "go_on": AUDIT_KINDS}
         if self.settings.bounds == "warn":
             options["margin"] = MARGIN
         return options

@@ -1,0 +1,127 @@
+"""Measures what a request costs, so that a busy machine changes no verdict.
+
+A request spends host seconds: the processor time of the candidate's processes, and the time in
+which nobody works for it. Nobody works if neither they, nor the simulated GPU, nor the judge had a
+processor or waited for one. So a candidate that sleeps is charged, and one that waits for a busy
+machine is not. The judge looks every quarter of a second, and one look charges no more idle time
+than that: a machine that stands still ends no candidate.
+
+The wall clock decides nothing about a candidate. It guards the machine, and then the evaluation is
+`infra` with a message that says so.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import NamedTuple
+
+from kernel_gym.devices.base import InfraError
+from kernel_gym.devices.budget import (
+    GUARD_SECONDS,
+    HostBudget,
+    Spent,
+    processor_seconds,
+    tree_of,
+    waited_seconds,
+)
+from kernel_gym.sandbox.channel import ChannelTimeout
+
+LOOK_SECONDS = 0.25
+"""Wall seconds between two looks at the clocks."""
+
+
+class MachineOverloaded(InfraError):
+    """The machine gives the processes of an evaluation too little of its processors."""
+
+
+class Clocks(NamedTuple):
+    """Readings of clocks, in seconds."""
+
+    wall: float
+    worked: float
+    """Processor time of the host processes."""
+    simulated: float
+    """Processor time of the simulated GPU."""
+    waited: float
+    """Time in which some of them, or the judge, were ready and had no processor."""
+
+
+class Meter:
+    """Measures one request to a process and its descendants.
+
+    Args:
+        host: The process that runs host code.
+        device: The process of the simulated GPU; None without one.
+        limit: Host seconds of this request.
+        budget: The remaining seconds of the candidate; None for trusted sources.
+        short: Whether the request is usually answered before the first look. Then what it spends
+            until that look is not measured, as reading the clocks would cost more.
+    """
+
+    def __init__(
+        self,
+        host: int,
+        device: int | None,
+        limit: float,
+        budget: HostBudget | None,
+        short: bool = False,
+    ) -> None:
+        self.spent = Spent()
+        self._host, self._device = host, device
+        self._limit, self._budget = limit, budget
+        self._guard = GUARD_SECONDS if budget is None else budget.wall
+        self._looked = time.monotonic()
+        self._clocks = None if short else self._read()
+
+    def patience(self) -> float:
+        """Returns the seconds until the next look, for a pipe that waits.
+
+        Raises:
+            ChannelTimeout: The request has reached a limit.
+            MachineOverloaded: Too much time has passed, in which the candidate spent little.
+        """
+        if time.monotonic() - self._looked >= LOOK_SECONDS:
+            self._look()
+        if self.reached:
+            raise ChannelTimeout("no answer in time")
+        if self.spent.wall >= self._guard:
+            raise MachineOverloaded(self._overload())
+        return LOOK_SECONDS
+
+    @property
+    def reached(self) -> bool:
+        """Whether the request has reached its own limit, or one of the candidate's."""
+        own = self.spent.host >= self._limit
+        return own or (self._budget is not None and self._budget.reached(self.spent))
+
+    def end(self) -> Spent:
+        """Returns all that was spent, when the request has ended."""
+        if self._clocks is not None:
+            self._look()
+        return self.spent
+
+    def _look(self) -> None:
+        before, self._clocks = self._clocks, self._read()
+        self._looked = self._clocks.wall
+        if before is None:
+            return
+        step = Clocks(*(max(0.0, b - a) for a, b in zip(before, self._clocks, strict=True)))
+        idle = max(0.0, step.wall - step.worked - step.simulated - step.waited)
+        self.spent += Spent(step.worked + min(idle, LOOK_SECONDS), step.simulated, step.wall)
+
+    def _read(self) -> Clocks:
+        tree = tree_of(self._host)
+        device = () if self._device is None else (self._device,)
+        return Clocks(
+            wall=time.monotonic(),
+            worked=sum(processor_seconds(pid, children=True) for pid in tree),
+            simulated=sum(map(processor_seconds, device)),
+            waited=sum(map(waited_seconds, (*tree, *device, "thread-self"))),
+        )
+
+    def _overload(self) -> str:
+        had = self.spent.host + self.spent.simulated
+        return (
+            f"the machine is overloaded: in {self.spent.wall:.0f} s the candidate had a processor "
+            f"for {had:.0f} s; run fewer evaluations at a time, or end other programs"
+        )

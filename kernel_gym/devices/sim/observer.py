@@ -1,0 +1,21 @@
+"""The interface of an observer, which follows a simulated GPU while a program runs."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+
+class Observer(Protocol):
+    """Is called for what happens on a device."""
+
+    def launch(self, launch: dict[str, Any], clock: float) -> None:
+        """A launch has ended well. The clock counts all modelled seconds so far."""
+
+    def fault(self, fault: dict[str, Any]) -> None:
+        """A launch was stopped. The fields are those of `Fault`."""
+
+    def finding(self, finding: dict[str, Any]) -> None:
+        """A launch has continued although something was found, with the fields of `Fault`."""
+
+    def missing(self, what: str, name: str, where: str, message: str) -> None:
+        """A program needs something that is not there."""
