@@ -82,6 +82,7 @@ class RecordedProblem(Problem):
     exchangeable = False
     strided = False
     tiny_inputs = False
+    special_values = False
     own_layout = True
     recorded = True
 
