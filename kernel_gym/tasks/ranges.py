@@ -9,7 +9,7 @@ A problem states its ranges in `ranges.toml`, beside `problem.py`:
     [ranges]            # what each argument may hold; a floating-point tensor without a line: all
     weight = [-8.0, 8.0]
 
-    [drawn]             # the same for tensors of which half is drawn anew from the whole range
+    [drawn]             # the same for tensors of which half is drawn from the whole range
     codes = [-2147483648, 2147483647]
 
 One adversarial workload has special values up to the reach, another one a large mean. The file is

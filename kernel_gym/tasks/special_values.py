@@ -103,8 +103,8 @@ def replace_by_range(
 ) -> torch.Tensor:
     """Replaces half of the elements by values of a range, its ends among them.
 
-    A quarter is uniform within the range. Of the magnitudes of the other quarter, all powers of two
-    are alike likely, so that a range of integers is met at each number of bits.
+    A quarter is uniform within the range. The other quarter has magnitudes of which all powers of
+    two are alike likely, so that a range of integers is met at each number of bits.
 
     Args:
         value: Integers or floating-point numbers.

@@ -79,8 +79,8 @@ def test_text_and_draws_agree(name):
         assert limits[0] - slack <= low <= high <= limits[1] + slack, (arg.name, low, high)
         if isinstance(arg, TensorArg):
             assert max(-low, high) >= LEAST_SHARE * max(-limits[0], limits[1]), (arg.name, high)
-        if arg.name in ranges.drawn:
-            assert (low, high) == pytest.approx(limits), arg.name
+        if arg.name in ranges.drawn and isinstance(limits[0], int):
+            assert (low, high) == limits, arg.name
 
 
 @each_problem
@@ -95,7 +95,6 @@ def test_each_problem_takes_special_values_and_states_its_ranges(name):
     assert ("standard deviation" in stated) == (SHIFTED in kinds)
     for language in ("triton", "hip"):
         workloads = _special(problem, language)
-        assert [w.distribution.split()[0] for w in sorted(workloads, key=str)] or workloads
         assert {w.distribution for w in workloads} == set(special_distributions(problem))
 
 
@@ -128,7 +127,11 @@ class _Plain(Problem):
     """A problem without a file of ranges."""
 
     name = "plain"
-    args = (TensorArg("x", torch.float16), TensorArg("y", torch.float32), TensorArg("i", torch.int8))
+    args = (
+        TensorArg("x", torch.float16),
+        TensorArg("y", torch.float32),
+        TensorArg("i", torch.int8),
+    )
     outputs = ()
     inputs = oracle = reference = flops = None
     place = None
