@@ -49,6 +49,7 @@ class ClaimedProblem(Problem):
     level = 1
     source = "a claim"
     claimed = True
+    special_values = False
 
     def __init__(self, statement: Statement, reference: str, kernels: dict[str, str]) -> None:
         self.statement, self._reference_text, self._kernels = statement, reference, kernels

@@ -7,6 +7,8 @@ from types import MappingProxyType
 
 import torch
 
+from kernel_gym.tasks.special_values import draw_special, draw_special_index, is_special
+
 _Draw = Callable[[tuple[int, ...], torch.Generator], torch.Tensor]
 
 
@@ -120,17 +122,22 @@ def draw(
     Args:
         shape: The shape of the tensor.
         dtype: A floating-point or integer type. Integers are rounded from the real draw.
-        distribution: One of `DISTRIBUTIONS`.
+        distribution: One of `DISTRIBUTIONS`, or one of special values
+            (`kernel_gym/tasks/special_values.py`).
         generator: A CPU generator, the only source of randomness.
 
     Returns:
         A contiguous CPU tensor. Every element is finite in `dtype`.
     """
-    if distribution not in _MENU:
+    special = is_special(distribution)
+    if not special and distribution not in _MENU:
         raise ValueError(
             f"distribution: found {distribution!r}, expected one of {', '.join(_MENU)}"
         )
-    values = _MENU[distribution](shape, generator)
+    if special:
+        values = draw_special(shape, distribution, generator)
+    else:
+        values = _MENU[distribution](shape, generator)
     if distribution == "range_ends":
         return _ends(values, dtype)
     low, high = _limits(dtype)
@@ -152,9 +159,11 @@ def draw_index(
     Args:
         shape: The shape of the tensor.
         count: The number of different indices, at least 1.
-        distribution: One of `DISTRIBUTIONS`.
+        distribution: One of `DISTRIBUTIONS`, or one of special values.
         generator: A CPU generator, the only source of randomness.
     """
+    if is_special(distribution):
+        return draw_special_index(shape, count, generator)
     values = draw(shape, torch.float32, distribution, generator).double().abs()
     spread = count if distribution == "uniform" else count / 3
     return (values * spread).floor().remainder(count).long()

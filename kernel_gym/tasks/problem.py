@@ -176,6 +176,9 @@ class Problem(ABC):
     tiny_inputs: bool = True
     """Whether one adversarial workload has values of 1e-3, although they are not in that list.
     There a kernel that takes small rows for zeros is wrong. Not where answers underflow."""
+    special_values: bool = True
+    """Whether adversarial workloads have special values, up to the ranges that it states
+    (`kernel_gym/tasks/ranges.py`). Not where a program found the legal distributions by trial."""
     exchangeable: bool = True
     """Whether an input stays legal if elements of one floating-point tensor are permuted.
     Triangular and positive definite matrices, for example, do not."""

@@ -8,6 +8,7 @@ import torch
 
 from kernel_gym.tasks.guide import guide, topics_of
 from kernel_gym.tasks.problem import Problem, Scale
+from kernel_gym.tasks.ranges import range_texts
 from kernel_gym.tasks.sampling import train_workloads
 from kernel_gym.tasks.signature import (
     c_prototype,
@@ -114,7 +115,7 @@ def _operation(task: Task) -> str:
         for a in task.problem.axes
     )
     problem = task.problem
-    values = [f"- {problem.domain}"]
+    values = [f"- {text}" for text in (problem.domain, *range_texts(problem))]
     if any(dtype.is_floating_point and dtype.itemsize < 4 for dtype in _output_dtypes(problem)):
         values.append(f"- {problem.rounding}")
     head = f"{problem.name}: {problem.summary}\n\n{problem.definition}"

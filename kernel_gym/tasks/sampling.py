@@ -18,6 +18,7 @@ import torch
 
 from kernel_gym.tasks.far_ends import budget, far_ends, fits_memory, near_far_end
 from kernel_gym.tasks.problem import Dims, Problem, Scale, Value
+from kernel_gym.tasks.ranges import special_distributions, widen
 from kernel_gym.tasks.workload import UNSEEN_KINDS, Kind, Layout, Split, Workload
 
 UNSEEN_DISTRIBUTIONS = 2
@@ -68,25 +69,30 @@ def adversarial_workloads(problem: Problem, scale: Scale, language: str) -> list
 
     Tiny sizes are checked under every legal distribution, the larger ones under one each, which
     does not depend on the order of the problem's distributions. The layouts are a strided and an
-    offset one of the smallest train workload. Then comes the far end of each axis. The last
-    workload has odd sizes, and tiny values where the problem allows them. What equals a train
-    workload is left out, since it is checked anyway.
+    offset one of the smallest train workload. Then comes the far end of each axis. The first two of
+    these have special values, as far as the problem takes them; the smallest train workload has
+    them where there are too few. The last workload has odd sizes, and tiny values where the problem
+    allows them. What equals a train workload is left out otherwise, since it is checked anyway.
     """
     stated = problem.stated_workloads(Split.ADVERSARIAL)
     if stated is not None:
         return stated
     menu = sorted(problem.distributions)
     tiny = [(dims, Layout.CONTIGUOUS, name) for dims in problem.adversarial for name in menu]
-    cases: list[tuple[Dims, Layout]] = []
-    if language == "triton" and problem.strided:
-        smallest = min(problem.train[scale], key=problem.elements)
-        cases += [(smallest, Layout.STRIDED), (smallest, Layout.OFFSET)]
     known, odd = problem.train[scale], _off_tiles(problem, scale)
-    others = [*far_ends(problem, scale), odd]
-    cases += [(dims, Layout.CONTIGUOUS) for dims in others if dims not in known]
+    smallest = min(known, key=problem.elements)
+    layouts = (Layout.STRIDED, Layout.OFFSET) if language == "triton" and problem.strided else ()
+    cases: list[tuple[Dims, Layout]] = [(smallest, layout) for layout in layouts]
+    ends = far_ends(problem, scale)
+    cases += [(dims, Layout.CONTIGUOUS) for dims in ends if dims not in known]
+    special = special_distributions(problem)
+    cases += [(smallest, Layout.CONTIGUOUS)] * (len(special) - len(cases))
     large = [(dims, layout, menu[i % len(menu)]) for i, (dims, layout) in enumerate(cases)]
-    if problem.tiny_inputs and cases and cases[-1] == (odd, Layout.CONTIGUOUS):
-        large[-1] = (odd, Layout.CONTIGUOUS, "tiny")
+    for i, distribution in zip((0, 1 if layouts else -1), special, strict=False):
+        large[i] = (*cases[i], distribution)
+    if odd not in known:
+        last = "tiny" if problem.tiny_inputs else menu[len(cases) % len(menu)]
+        large.append((odd, Layout.CONTIGUOUS, last))
     return [
         Workload(
             dims,
@@ -354,6 +360,7 @@ def make_inputs(
     strides = random.Random(f"strides/{seed}")
     with where:
         values = problem.inputs(workload, generator)
+        values = widen(problem, workload, values, generator)
         return {
             name: place(value.to(where), strides) if isinstance(value, torch.Tensor) else value
             for name, value in values.items()

@@ -34,7 +34,9 @@ from kernel_gym.tasks.far_ends import (
     fits_memory,
     set_bytes,
 )
+from kernel_gym.tasks.ranges import special_distributions
 from kernel_gym.tasks.sampling import LEAST_TIMED, PRODUCTION_POINTS, production_points
+from kernel_gym.tasks.special_values import is_special
 
 SEEDS = 1000
 
@@ -163,7 +165,9 @@ def test_adversarial_layouts_are_for_triton_only(name, scale):
     assert {w.layout for w in triton} == (set(Layout) if problem.strided else {Layout.CONTIGUOUS})
     assert {w.layout for w in hip} == {Layout.CONTIGUOUS}
     assert all(w.split is Split.ADVERSARIAL and problem.legal(w.dims) for w in triton + hip)
-    odd = [dict(w.dims) for w in hip]
+    smallest = dict(min(problem.train[scale], key=problem.elements))
+    odd = [dict(w.dims) for w in hip if dict(w.dims) != smallest]
+    assert all(is_special(w.distribution) for w in hip if dict(w.dims) == smallest)
     assert all(dims not in map(dict, problem.train[scale]) for dims in odd)
     assert not any(w.timed for w in triton + hip)
     ends = [dict(dims) for dims in far_ends(problem, scale)]
@@ -190,10 +194,28 @@ def test_one_adversarial_workload_ends_off_any_tile_on_every_axis(name, scale):
 
 
 @pytest.mark.parametrize("language", ["triton", "hip"])
+@pytest.mark.parametrize("name", ["softmax", "instance_norm", "histogram", "adam8bit_step"])
+def test_special_values_take_the_place_of_usual_ones(name, language):
+    """They cost a workload only where there are too few of the larger ones."""
+    problem = get_problem(name)
+    workloads = adversarial_workloads(problem, Scale.SIM, language)
+    drawn = [w for w in workloads if is_special(w.distribution)]
+    assert {w.distribution for w in drawn} == set(special_distributions(problem))
+    if language == "triton" and problem.strided:
+        assert [w.layout for w in drawn] == [Layout.STRIDED, Layout.OFFSET][: len(drawn)]
+    else:
+        ends = [dict(dims) for dims in far_ends(problem, Scale.SIM)]
+        places = [dict(w.dims) for w in drawn]
+        assert places[0] == ends[0]
+        assert len(drawn) < 2 or places[1] == ends[-1] or len(ends) == 1
+
+
+@pytest.mark.parametrize("language", ["triton", "hip"])
 def test_the_off_tile_workload_has_tiny_values_unless_the_problem_forbids_them(language):
     for name, tiny in (("cumsum", True), ("kl_div", False)):
         workloads = adversarial_workloads(get_problem(name), Scale.SIM, language)
         assert "tiny" not in {w.distribution for w in workloads[:-1]}
+        assert sum(is_special(w.distribution) for w in workloads) == 2
         assert (workloads[-1].distribution == "tiny") is tiny
     problem = get_problem("cumsum")
     last = adversarial_workloads(problem, Scale.SIM, language)[-1]

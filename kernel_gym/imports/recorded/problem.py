@@ -87,6 +87,7 @@ class RecordedProblem(Problem, WorkerReference):
     exchangeable = False
     strided = False
     tiny_inputs = False
+    special_values = False
     own_layout = True
     recorded = True
 

@@ -28,6 +28,7 @@ class TracedProblem(Problem):
     startless = True
     rewritten = True
     tiny_inputs = False
+    special_values = False
     text: str = ""
     """The text of the module, if it is in no file."""
     code: str = ""

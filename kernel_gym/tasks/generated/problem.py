@@ -103,6 +103,7 @@ class GeneratedProblem(Problem):
     source = "hidden sizes of public models, see kernel_gym/tasks/models.toml"
     distributions = ("normal", "uniform", "sparse", "structured")
     tiny_inputs = False
+    special_values = False
 
     def __init__(self, seed: int, depth: int) -> None:
         self.graph: GeneratedGraph = graph(seed, depth)

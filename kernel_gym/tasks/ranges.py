@@ -1,0 +1,156 @@
+"""Ranges: which magnitudes of a problem's inputs are legal, as prompts say it and as it is drawn.
+
+A problem states its ranges in `ranges.toml`, beside `problem.py`:
+
+    # Why the reach is below the end of the type.
+    reach = 1000.0      # the magnitude that `draw` reaches; without the file it is the type's end
+    spreads = 1000      # the largest mean in standard deviations; 0: no such data
+
+    [ranges]            # what each argument may hold; a floating-point tensor without a line: all
+    weight = [-8.0, 8.0]
+
+    [drawn]             # the same for tensors of which half is drawn from the whole range
+    codes = [-2147483648, 2147483647]
+
+One adversarial workload has special values up to the reach, another one a large mean. The file is
+no part of the content that an admission verdict is about: a range decides which values are drawn
+in addition, and no control passes by that.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import torch
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from kernel_gym.errors import InputError
+from kernel_gym.tasks.problem import Problem, ScalarArg, TensorArg, Value
+from kernel_gym.tasks.special_values import EXTREMES, SHIFTED, replace_by_range
+from kernel_gym.tasks.workload import Workload
+
+FILE = "ranges.toml"
+SPREADS = {torch.float64: 1000, torch.float32: 1000, torch.float16: 1000, torch.bfloat16: 64}
+"""The largest mean in standard deviations by the narrowest input type. A bfloat16 has 8 bits: with
+a larger mean its rows are constant."""
+Range = tuple[int | float, int | float]
+
+
+class RangesError(InputError, ValueError):
+    """A file of ranges is malformed. The message names the file and the field."""
+
+
+class Ranges(BaseModel):
+    """The ranges of a problem's inputs."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    reach: float = Field(default=0.0, ge=0)
+    """The largest magnitude that `draw` returns for special values; 0: none are drawn."""
+    spreads: float = Field(default=0.0, ge=0)
+    """The largest mean of data in standard deviations; 0: no data with a large mean are drawn."""
+    ranges: dict[str, Range] = {}
+    """The least and the largest value of arguments; a floating-point tensor without it has all."""
+    drawn: dict[str, Range] = {}
+    """The same of tensors of which half is replaced by values of the range."""
+
+
+def ranges_of(problem: Problem) -> Ranges:
+    """Returns the ranges of a problem: those of its file, or all finite values of its types.
+
+    A problem that a program made has no special values: its distributions were found by trial.
+
+    Raises:
+        RangesError: The file is malformed, or names what is no argument of the problem.
+    """
+    if not problem.special_values:
+        return Ranges()
+    path = problem.folder / FILE if problem.folder else None
+    if path is None or not path.is_file():
+        return _whole_types(problem)
+    ranges = _read(path)
+    unknown = {*ranges.ranges, *ranges.drawn} - {arg.name for arg in problem.args}
+    if unknown:
+        raise RangesError(f"{path}: found {sorted(unknown)}, expected arguments of {problem.name}")
+    return ranges
+
+
+def special_distributions(problem: Problem) -> tuple[str, ...]:
+    """Returns the names of the distributions of special values that a problem takes."""
+    ranges = ranges_of(problem)
+    names = []
+    if ranges.reach:
+        names.append(f"{EXTREMES} {ranges.reach!r}")
+    if ranges.spreads:
+        names.append(f"{SHIFTED} {ranges.spreads!r} {ranges.reach!r}")
+    return tuple(names)
+
+
+def widen(
+    problem: Problem, workload: Workload, values: dict[str, Value], generator: torch.Generator
+) -> dict[str, Value]:
+    """Replaces half of each tensor that is drawn over its whole range, in the extreme workload."""
+    if not workload.distribution.startswith(EXTREMES):
+        return values
+    replaced = dict(values)
+    for name, (low, high) in ranges_of(problem).drawn.items():
+        value = replaced[name]
+        if isinstance(value, torch.Tensor):
+            replaced[name] = replace_by_range(value, low, high, generator)
+    return replaced
+
+
+def range_texts(problem: Problem) -> Iterator[str]:
+    """Yields sentences for prompts: the range of each tensor, and the largest mean."""
+    if not problem.special_values:
+        return
+    ranges = ranges_of(problem)
+    stated = ranges.ranges | ranges.drawn
+    parts = [
+        f"`{arg.name}` {_words(arg, stated.get(arg.name))}"
+        for arg in problem.args
+        if arg.name in stated or (isinstance(arg, TensorArg) and arg.dtype.is_floating_point)
+    ]
+    if parts:
+        yield f"Legal values: {', '.join(parts)}."
+    if ranges.spreads:
+        yield f"The mean of data may be {ranges.spreads:g} times their standard deviation."
+
+
+def _words(arg: TensorArg | ScalarArg, limits: Range | None) -> str:
+    if isinstance(arg, TensorArg):
+        name = str(arg.dtype).removeprefix("torch.")
+        if limits is None:
+            return f"any finite {name}"
+        if not arg.dtype.is_floating_point and limits == _ends(arg.dtype):
+            return f"any {name}"
+    low, high = (f"{end:g}" if isinstance(end, float) else f"{end}" for end in limits or (0, 0))
+    return f"from {low} to {high}"
+
+
+def _ends(dtype: torch.dtype) -> Range:
+    info = torch.iinfo(dtype)
+    return info.min, info.max
+
+
+def _tensors(problem: Problem) -> list[TensorArg]:
+    return [arg for arg in problem.args if isinstance(arg, TensorArg)]
+
+
+@cache
+def _read(path: Path) -> Ranges:
+    try:
+        return Ranges.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
+    except (tomllib.TOMLDecodeError, ValidationError) as error:
+        raise RangesError(f"{path}: {error}") from error
+
+
+def _whole_types(problem: Problem) -> Ranges:
+    types = [arg.dtype for arg in _tensors(problem) if arg.dtype in SPREADS]
+    if not types:
+        return Ranges()
+    narrowest = min(types, key=lambda dtype: (torch.finfo(dtype).max, SPREADS[dtype]))
+    return Ranges(reach=torch.finfo(narrowest).max, spreads=SPREADS[narrowest])

@@ -1,0 +1,124 @@
+"""Special values: what a type can hold and models seldom do.
+
+A kernel that is right on usual data may be wrong on legal values far from them: beyond the range of
+a narrower type, where a sum of squares cancels, among zeros, at the ends of an integer type. Two
+distributions draw such values. Their names carry numbers, which a problem states (`Ranges`).
+"""
+
+from __future__ import annotations
+
+import torch
+
+EXTREMES = "extremes"
+"""The head of the name of the distribution that mixes special values: "extremes REACH"."""
+SHIFTED = "shifted"
+"""The head of the name of normal values with a large mean: "shifted SPREADS REACH"."""
+_KINDS = 8
+_SMALL = 1e-6
+_TINY = 1e-3
+_MARGIN = 8
+"""Standard deviations that normal values stay within."""
+
+
+def is_special(distribution: str) -> bool:
+    """Whether a name is one of a distribution of special values."""
+    return distribution.split()[0] in (EXTREMES, SHIFTED)
+
+
+def draw_special(
+    shape: tuple[int, ...], distribution: str, generator: torch.Generator
+) -> torch.Tensor:
+    """Draws float32[shape] from a distribution of special values."""
+    name, *numbers = distribution.split()
+    if not torch.Size(shape).numel():
+        return torch.zeros(shape)
+    if name == EXTREMES:
+        return _extremes(shape, float(numbers[0]), generator)
+    return _shifted(shape, float(numbers[0]), float(numbers[1]), generator)
+
+
+def draw_special_index(
+    shape: tuple[int, ...], count: int, generator: torch.Generator
+) -> torch.Tensor:
+    """Draws int64 indices below `count`; a quarter of them are the first or the last one."""
+    index = (torch.rand(shape, generator=generator, dtype=torch.float64) * count).long()
+    fate = torch.rand(shape, generator=generator)
+    index = index.clamp(max=count - 1).masked_fill(fate < 1 / 8, 0)
+    return index.masked_fill(fate > 7 / 8, count - 1)
+
+
+def _shifted(
+    shape: tuple[int, ...], spreads: float, reach: float, generator: torch.Generator
+) -> torch.Tensor:
+    """Returns normal values whose mean is `spreads` times their spread, at most `reach`.
+
+    There a variance from a sum of squares loses most of its digits.
+    """
+    spread = min(1.0, reach / (spreads + _MARGIN))
+    return spread * (spreads + torch.randn(shape, generator=generator))
+
+
+def _extremes(shape: tuple[int, ...], reach: float, generator: torch.Generator) -> torch.Tensor:
+    """Returns rows of eight kinds in turn; the parts of a row take turns if there are fewer rows.
+
+    The kinds: magnitudes near `reach` (some of them equal to it), magnitudes of all decades up to
+    it, large values of one sign, values around 1e-6 and around 1e-3, zeros, copies of one row, and
+    normal values.
+    """
+    normal = torch.randn(shape, generator=generator)
+    share = torch.rand(shape, generator=generator)
+    sign = torch.where(normal < 0, -1.0, 1.0)
+    last = shape[-1:] or (1,)
+    limited = normal.clamp(-reach, reach)
+    decades = _SMALL * (max(reach, _TINY) / _SMALL) ** share.double()
+    kinds = (
+        sign * (0.5 + share).clamp(max=1.0) * reach,
+        sign * decades.float(),
+        (0.25 + 0.25 * share) * reach,
+        _SMALL * normal,
+        _TINY * normal,
+        torch.zeros_like(normal),
+        torch.randn(last, generator=generator).clamp(-reach, reach).expand(shape or (1,)),
+        limited,
+    )
+    kind = _kind_of_each(shape)
+    values = limited
+    for number, drawn in enumerate(kinds):
+        values = torch.where(kind == number, drawn.reshape(shape), values)
+    return values
+
+
+def _kind_of_each(shape: tuple[int, ...]) -> torch.Tensor:
+    """Returns the number of the kind of each value: by row, or by part of a row if few rows."""
+    cols = shape[-1] if shape else 1
+    rows = max(1, torch.Size(shape[:-1]).numel())
+    row = torch.arange(rows)[:, None]
+    part = torch.arange(cols)[None, :] * _KINDS // max(1, cols)
+    kind = row if rows >= _KINDS else row + part
+    return (kind % _KINDS).expand(rows, cols).reshape(shape)
+
+
+def replace_by_range(
+    value: torch.Tensor, low: float, high: float, generator: torch.Generator
+) -> torch.Tensor:
+    """Replaces half of the elements by values of a range, its ends among them.
+
+    A quarter is uniform within the range. The other quarter has magnitudes of which all powers of
+    two are alike likely, so that a range of integers is met at each number of bits.
+
+    Args:
+        value: Integers or floating-point numbers.
+        low: The least legal value.
+        high: The largest legal value.
+        generator: The only source of randomness.
+    """
+    shape, whole = value.shape, not value.is_floating_point()
+    fate, place, sign = torch.rand((3, *shape), generator=generator, dtype=torch.float64)
+    uniform = low + place * (high - low + whole)
+    least = max(low, 1.0 if whole else 1e-6 * high)
+    powers = least * (max(abs(low), abs(high)) / least) ** place
+    powers = torch.where((sign < 0.5) & (low < 0), -powers, powers)
+    drawn = torch.where(fate < 0.25, uniform, powers)
+    drawn = torch.where(fate > 0.47, torch.where(sign < 0.5, float(low), float(high)), drawn)
+    drawn = (drawn.floor() if whole else drawn).clamp(low, high).to(value.dtype)
+    return torch.where(fate < 0.5, drawn, value)
