@@ -196,7 +196,7 @@ class Problem(ABC):
     the suite's own code for oracle and baseline."""
 
     rewritten: bool = False
-    """Whether its PyTorch is somebody's, which the project wrote anew as a list of operators."""
+    """Whether its PyTorch is somebody's, which the project wrote again as a list of operators."""
 
     claimed: bool = False
     """Whether its kernels come from somebody who may gain by them: the baseline of a claim. They

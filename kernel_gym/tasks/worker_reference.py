@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class WorkerReference(ABC):
-    """What the judge must know to get an oracle and a yardstick from calls of such code."""
+    """The facts that the judge needs to get an oracle and a yardstick from calls of such code."""
 
     @abstractmethod
     def exact_dims(self, dims: Dims) -> Dims | None:
