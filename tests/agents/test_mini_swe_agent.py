@@ -21,7 +21,7 @@ MINI = os.environ.get("KERNEL_GYM_TEST_MINI") or shutil.which("mini")
 """The program; its environment is the folder above the one that it lies in."""
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 @pytest.mark.timeout(400)
 @pytest.mark.skipif(MINI is None, reason="needs mini-swe-agent: pip install mini-swe-agent")
 def test_mini_swe_agent_plays_a_task(tmp_path, pool, monkeypatch):

@@ -153,7 +153,7 @@ def test_imported_files_are_found(text, file):
     assert file in _imported(node, "fastkernels/tasks/L2/attention.py")
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 @pytest.mark.timeout(600)
 def test_a_module_is_imported(checkout, tmp_path, monkeypatch):
     monkeypatch.setenv(IMPORTS, str(tmp_path / "imports"))

@@ -118,7 +118,7 @@ def test_an_unknown_key_is_named(checkout):
     assert "found the key 'lanes', expected ['rows', 'way', 'width']" in forward.reason
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 @pytest.mark.timeout(600)
 def test_a_backward_pass_is_imported_and_judges_kernels(checkout, tmp_path, monkeypatch):
     monkeypatch.setenv(IMPORTS, str(tmp_path / "imports"))

@@ -16,7 +16,7 @@ from kernel_gym.tasks.task import Task
 from tests.imports.readers.ten_modules import TEN
 
 DEVICE = "sim:gfx942"
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.sweep, pytest.mark.timeout(900)]
 
 
 @pytest.fixture(scope="module")
