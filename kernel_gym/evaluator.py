@@ -23,7 +23,7 @@ from types import TracebackType
 import torch
 
 from kernel_gym.devices import describe, open_device
-from kernel_gym.devices.base import DeviceLostError, InfraError, Session
+from kernel_gym.devices.base import BrokenTaskError, DeviceLostError, InfraError, Session
 from kernel_gym.judge.attempt import Attempt, Verdict
 from kernel_gym.judge.expected import ExpectedCache
 from kernel_gym.judge.profiled import profiled_kernels
@@ -31,7 +31,7 @@ from kernel_gym.judge.protocol import PROTOCOL_VERSION, RETRIES
 from kernel_gym.judge.scores import geometric_speedup
 from kernel_gym.judge.stages import PIPELINE, Step
 from kernel_gym.judge.timing.baselines import BaselineRunner, BaselineTimes
-from kernel_gym.records import Evaluation, KernelFacts, Outcome, Stage
+from kernel_gym.records import BROKEN_TASK, Evaluation, KernelFacts, Outcome, Stage
 from kernel_gym.sandbox.spawn import TemplateError
 from kernel_gym.storage.secret import PUBLIC, RunSecret, process_secret
 from kernel_gym.tasks.copies import is_copy
@@ -235,6 +235,7 @@ class Evaluator:
             outcome=Outcome.RUNTIME_ERROR if lost else Outcome.INFRA,
             stage=Stage.TRAIN if lost else Stage.BUILD,
             message=f"in each of {len(errors)} tries: {errors[-1]}" if lost else str(errors[-1]),
+            labels=(BROKEN_TASK,) if isinstance(errors[-1], BrokenTaskError) else (),
             seed=seed,
             secret_sha256=secret.sha256,
             versions=self.device.versions(),

@@ -28,6 +28,8 @@ RATIO_CLAMP = (0.1, 10.0)
 """The speedup of one workload is clamped to this range before the geometric mean (rule 24)."""
 
 
+BROKEN_TASK = "broken task"
+"""The label of an evaluation whose task has a reference or baseline that fails."""
 COMPILER_RACE = "compiler race"
 """The label of an evaluation that is `infra` because of the compiler: another try ends alike."""
 

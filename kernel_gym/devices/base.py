@@ -25,6 +25,7 @@ from kernel_gym.tasks.task import Task
 
 __all__ = [
     "Audit",
+    "BrokenTaskError",
     "Call",
     "Device",
     "DeviceDescription",
@@ -41,6 +42,7 @@ __all__ = [
     "TimedBlock",
     "TimedSession",
     "TimingMethod",
+    "WorkloadTooLargeError",
 ]
 
 
@@ -54,6 +56,14 @@ class DeviceLostError(InfraError):
 
 class MemoryUsedUpError(InfraError):
     """The judge or a baseline got no memory on the device. Anybody may hold it."""
+
+
+class BrokenTaskError(InfraError):
+    """The task's own reference or baseline failed, so that no candidate can be judged."""
+
+
+class WorkloadTooLargeError(InfraError):
+    """A workload does not fit the device's memory."""
 
 
 class NotOfferedError(RuntimeError):

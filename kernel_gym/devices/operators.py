@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from kernel_gym.imports.recorded.problem import RecordedProblem
 from kernel_gym.tasks.names import Mode
 from kernel_gym.tasks.task import Task
 
@@ -83,7 +82,6 @@ def operators_of_candidate(task: Task) -> frozenset[str]:
     Where the suite's own code has no kernels, none of its operators are among them: they are the
     work of the task.
     """
-    problem = task.problem
-    if task.mode is not Mode.TRITON2TRITON or not isinstance(problem, RecordedProblem):
+    if task.mode is not Mode.TRITON2TRITON:
         return MOVES
-    return MOVES | (problem.own_operators & COMPUTING)
+    return MOVES | (task.problem.own_operators & COMPUTING)

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 
 import torch
 
-from kernel_gym.devices.base import Call, InfraError
+from kernel_gym.devices.base import BrokenTaskError, Call
 from kernel_gym.judge.expected import Expected
 from kernel_gym.judge.metadata import check_metadata
 from kernel_gym.judge.timing.baselines import BaselineRunner
@@ -120,11 +120,11 @@ def called_answers(
     call = baseline.call(task, inputs, dims)
     if not isinstance(call, Call):
         baseline.close()
-        raise InfraError(f"the reference of {task.id} failed: {call.message}")
+        raise BrokenTaskError(f"the reference of {task.id} failed: {call.message}")
     outputs = task.problem.outputs_at(dims)
     wrong = check_metadata(outputs, call)
     if wrong:
-        raise InfraError(f"the reference of {task.id} is wrong: {wrong}")
+        raise BrokenTaskError(f"the reference of {task.id} is wrong: {wrong}")
     tensors = tuple(output.tensor for output in call.outputs if output.tensor is not None)
     return tensors, call
 

@@ -298,6 +298,11 @@ class Problem(ABC):
         """The reference that a confined worker runs; None where the judge runs `reference`."""
         return None
 
+    @property
+    def own_operators(self) -> frozenset[str]:
+        """The operators of PyTorch that compute and that a suite's own code runs, by name."""
+        return frozenset()
+
     def prompt_parts(self, mode: Mode) -> PromptParts | None:
         """Returns the parts of prompts that the problem states itself; None if it states none."""
         return None

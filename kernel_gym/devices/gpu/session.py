@@ -27,6 +27,7 @@ from kernel_gym.devices.base import (
     MemoryUsedUpError,
     SketchedCall,
     TimedBlock,
+    WorkloadTooLargeError,
 )
 from kernel_gym.devices.budget import HostBudget
 from kernel_gym.devices.gpu.alternation import Alternation
@@ -206,7 +207,7 @@ class GpuSession:
         try:
             pieces = [self.memory.take(one.nbytes, f"output {one.name!r}") for one in stated]
         except MemoryFullError as error:
-            raise InfraError(f"a workload does not fit: {error}") from error
+            raise WorkloadTooLargeError(f"a workload does not fit: {error}") from error
         everything = (self.memory.everything,)
         request = messages.CopyOutputs([0], [_ranges(pieces)])
         self._failure(request, CALL_TIMEOUT, shown=everything, wanted=everything)
@@ -331,7 +332,7 @@ class GpuSession:
         try:
             return place(self.memory, self._task, inputs, dims, outputs=outputs)
         except MemoryFullError as error:
-            raise InfraError(f"a workload does not fit: {error}") from error
+            raise WorkloadTooLargeError(f"a workload does not fit: {error}") from error
 
     def _arguments(self, placed: Placed, dims: Mapping[str, int]) -> messages.ArenaArguments:
         return arguments(self._task.problem, placed, dims, self._language == "hip")

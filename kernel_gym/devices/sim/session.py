@@ -33,6 +33,7 @@ from kernel_gym.devices.base import (
     InfraError,
     OutputTensor,
     SketchedCall,
+    WorkloadTooLargeError,
 )
 from kernel_gym.devices.budget import GUARD_SECONDS, processor_seconds, simulator_budget
 from kernel_gym.devices.cache import cache_folder
@@ -333,7 +334,9 @@ class SimSession:
         if "error" in answer and answer["worker_bytes"]:
             raise _DeviceFull("the candidate's earlier calls have used up the device's memory")
         if "error" in answer:
-            raise InfraError(f"a workload does not fit the simulated device: {answer['error']}")
+            raise WorkloadTooLargeError(
+                f"a workload does not fit the simulated device: {answer['error']}"
+            )
         return answer["address"]
 
     def _view(self, address: int, size: int) -> torch.Tensor:

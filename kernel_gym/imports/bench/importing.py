@@ -16,8 +16,8 @@ from queue import SimpleQueue
 from typing import Protocol, runtime_checkable
 
 from kernel_gym.devices import backend_of
-from kernel_gym.devices.base import InfraError
-from kernel_gym.imports.bench.recorded import BROKEN, UnsoundWorkloadsError
+from kernel_gym.devices.base import BrokenTaskError, InfraError
+from kernel_gym.imports.bench.recorded import UnsoundWorkloadsError
 from kernel_gym.imports.checkout import commit_of, licence_of
 from kernel_gym.imports.manifest import (
     DeviceVerdict,
@@ -256,12 +256,10 @@ def verdict_on(
             notes = (*verdict.notes, note) if left_out else verdict.notes
             return verdict.model_copy(update={"notes": notes})
         raise UnsupportedTask("its own kernel fails again and again beyond the suite's sizes")
-    except (UnsupportedTask, CheckoutError, UnfitDevice) as error:
+    except (UnsupportedTask, CheckoutError, UnfitDevice, BrokenTaskError) as error:
         return DeviceVerdict(status=ImportStatus.UNSUPPORTED, reason=_line(str(error)))
-    except InfraError as error:
-        if not str(error).startswith(BROKEN):
-            raise
-        return DeviceVerdict(status=ImportStatus.UNSUPPORTED, reason=_line(str(error)))
+    except InfraError:
+        raise
     except Exception as error:  # one task that trips us up must not end the import of the others
         log.exception("%s/%s", reader.suite, found.name)
         text = f"error of kernel-gym: {type(error).__name__}: {error}"

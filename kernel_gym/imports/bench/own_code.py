@@ -14,8 +14,10 @@ from kernel_gym.devices.base import (
     DeviceLostError,
     Exclusivity,
     Failed,
+    FailureKind,
     InfraError,
     Session,
+    WorkloadTooLargeError,
 )
 from kernel_gym.devices.operators import COMPUTING
 from kernel_gym.imports.readers.base import UnsupportedTask
@@ -33,7 +35,15 @@ candidate has twice as many. A call on a GPU has the session's own limit."""
 
 
 class CallFailed(Exception):
-    """The suite's own code did not answer. The text says why."""
+    """The suite's own code did not answer. The text says why.
+
+    Attributes:
+        slow: Whether it was stopped because it did too much.
+    """
+
+    def __init__(self, text: str, slow: bool = False) -> None:
+        super().__init__(text)
+        self.slow = slow
 
 
 class BelievedSession(Session, Protocol):
@@ -102,12 +112,12 @@ class OwnCode:
                 self.close()
                 facts = self._device.description
                 whose = facts.device_per_session or isinstance(error, DeviceLostError)
-                if whose or "does not fit" in str(error):
+                if whose or isinstance(error, WorkloadTooLargeError):
                     raise CallFailed(str(error)) from None
                 raise
         if isinstance(call, Failed):
             self.close()
-            raise CallFailed(call.message)
+            raise CallFailed(call.message, call.kind is FailureKind.TIMEOUT)
         self.operators |= call.operators & COMPUTING
         wrong = next((o.problem for o in call.outputs if o.tensor is None), "")
         if wrong or call.modified_inputs:

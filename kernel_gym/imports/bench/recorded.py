@@ -12,7 +12,7 @@ from kernel_gym.imports.manifest import DeviceVerdict, ImportStatus
 from kernel_gym.imports.recorded.problem import RecordedProblem
 from kernel_gym.judge.expected import Expected, compare
 from kernel_gym.judge.reference import expect_of_worker
-from kernel_gym.records import Evaluation, Outcome, Stage
+from kernel_gym.records import BROKEN_TASK, Evaluation, Outcome, Stage
 from kernel_gym.tasks.names import Mode
 from kernel_gym.tasks.task import Task
 from kernel_gym.tasks.workload import Split
@@ -20,10 +20,6 @@ from kernel_gym.tasks.workload import Split
 Answer = tuple[torch.Tensor, ...]
 SAME_SPEED = 0.05
 """How far the speedup of a suite's own kernel may be from 1."""
-
-
-BROKEN = ("the reference of", "the baseline of")
-"""How errors of the machine begin for which a suite's own code is to blame."""
 
 
 class UnsoundWorkloadsError(Exception):
@@ -59,7 +55,7 @@ def admit_recorded(
     speedup = None
     if task.mode is Mode.TRITON2TRITON:
         own = evaluator.evaluate(task, problem.own_candidate, seed=1)
-        if own.outcome is Outcome.INFRA and not own.message.startswith(BROKEN):
+        if own.outcome is Outcome.INFRA and BROKEN_TASK not in own.labels:
             raise InfraError(own.message)
         speedup = own.speedup
         if own.outcome is not Outcome.PASSED:

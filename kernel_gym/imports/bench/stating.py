@@ -269,9 +269,7 @@ class _Reference:
             self.why = self.why or f"no fresh values: {error}"
             return None
         except CallFailed as error:
-            self._slow = any(
-                words in str(error) for words in ("in time", "within", "too many instructions")
-            )
+            self._slow = error.slow
             self.why = self.why or f"it does not run: {error}"
             return None
         if not any(t.numel() for t in first):

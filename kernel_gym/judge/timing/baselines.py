@@ -7,7 +7,15 @@ import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 
-from kernel_gym.devices.base import Call, Device, Failed, InfraError, Session, SketchedCall
+from kernel_gym.devices.base import (
+    BrokenTaskError,
+    Call,
+    Device,
+    Failed,
+    InfraError,
+    Session,
+    SketchedCall,
+)
 from kernel_gym.judge.timing.torch_model import reference_seconds
 from kernel_gym.tasks.problem import Problem, Value
 from kernel_gym.tasks.sampling import make_inputs
@@ -105,7 +113,7 @@ class BaselineRunner:
         failed = session.compile(calls) if calls else None
         if failed is not None:
             self.close()
-            raise InfraError(f"the baseline of {task.id} does not compile: {failed.message}")
+            raise BrokenTaskError(f"the baseline of {task.id} does not compile: {failed.message}")
         return session
 
     def call(
@@ -138,7 +146,7 @@ class BaselineRunner:
             call = self.call(task, inputs, workload.dims)
         if isinstance(call, Failed):
             self.close()
-            raise InfraError(f"the baseline of {task.id} failed on {workload}: {call.message}")
+            raise BrokenTaskError(f"the baseline of {task.id} failed on {workload}: {call.message}")
         return call.seconds
 
     def _open(self, task: Task) -> Session:
@@ -156,6 +164,6 @@ class BaselineRunner:
             raise InfraError(str(error)) from error  # the candidate did not lose the device
         if failed is not None:
             session.close()
-            raise InfraError(f"the baseline of {task.id} does not build: {failed.message}")
+            raise BrokenTaskError(f"the baseline of {task.id} does not build: {failed.message}")
         self._session, self._task_id = session, task.id
         return session

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from kernel_gym.devices.base import Device, InfraError, TimedSession
+from kernel_gym.devices.base import BrokenTaskError, Device, InfraError, TimedSession
 from kernel_gym.judge.protocol import NOISE
 from kernel_gym.judge.timing.deferred_checks import DeferredChecks
 from kernel_gym.judge.timing.log_ratios import interval, quantile_of_noise
@@ -84,7 +84,7 @@ def measure_noise(device: Device, compare: Compare) -> float:
         for session in sessions:
             failed = session.load(task.baseline_source or "")
             if failed is not None:
-                raise InfraError(f"the baseline of {task.id} does not load: {failed.message}")
+                raise BrokenTaskError(f"the baseline of {task.id} does not load: {failed.message}")
             assert session.timed is not None
             timed.append(session.timed)
         return _compare_with_itself(device, task, timed, compare)
@@ -103,11 +103,11 @@ def _compare_with_itself(
         for repeat in range(NOISE.repeats):
             result = compare(task, workload, *sessions, repeat, device, deferred)
             if not isinstance(result, PairedResult):
-                raise InfraError(f"the baseline of {task.id} failed: {result.message}")
+                raise BrokenTaskError(f"the baseline of {task.id} failed: {result.message}")
             effects.setdefault(workload.key, []).append(interval(result.effects).mean)
     wrong = deferred.check()
     if wrong:
-        raise InfraError(f"the baseline of {task.id} fails: {wrong}")
+        raise BrokenTaskError(f"the baseline of {task.id} fails: {wrong}")
     return quantile_of_noise(effects)
 
 

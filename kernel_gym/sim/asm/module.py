@@ -143,4 +143,4 @@ def _check_facts(name: str, descriptor: dict[str, int], metadata: KernelMetadata
         raise AsmError(
             f"the metadata of {name} state {declared} vector registers, its descriptor {allocated}"
         )
-    descriptor["next_free_vgpr"] = declared
+    descriptor["next_free_vgpr"] = max(1, declared)  # v0 holds the number of the work-item
