@@ -1,8 +1,8 @@
 """The command line: `kernel-gym`.
 
-Exit codes: 0 fine, 1 the submission failed (`check`), a claim does not hold (`referee`), a run is
-unfinished (`compare`) or nothing works here (`doctor`), 2 bad input, 130 interrupted. Those of
-`sim` are in `kernel_gym/programs/exit_codes.py`.
+Exit codes: 0 fine, 1 the submission failed (`check`), a call has no plan (`plan`), a claim does not
+hold (`referee`), a run is unfinished (`compare`) or nothing works here (`doctor`), 2 bad input, 130
+interrupted. Those of `sim` are in `kernel_gym/programs/exit_codes.py`.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from kernel_gym.commands import (
     leaderboard,
     mcp,
     new,
+    plan,
     referee,
     replay,
     report,
@@ -74,6 +75,7 @@ def common(
 app.command()(doctor.doctor)
 app.add_typer(tasks.app, name="tasks")
 app.command()(check.check)
+app.command()(plan.plan)
 app.command()(new.new)
 app.command("eval")(eval.evaluate)
 app.command()(compare.compare)

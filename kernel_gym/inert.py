@@ -42,6 +42,12 @@ def inert_line(value: object, limit: int = MAX_LINE) -> str:
     return text if len(text) <= limit else text[: limit - len(_CUT)] + _CUT
 
 
+def shown(value: Any) -> str:
+    """Returns a value for an error, in at most 40 inert characters."""
+    short = type(value) is int and value.bit_length() < 100  # str() refuses very long numbers
+    return inert_line(str(value) if short or type(value) in (bool, float) else value, 40)
+
+
 def inert_text(value: object, limit: int = MAX_TEXT) -> str:
     r"""Returns printable text whose lines end with a line feed; a long text keeps both ends.
 

@@ -14,10 +14,10 @@ PACKAGE = ROOT / "kernel_gym"
 FLOORS = (
     "__init__ errors",
     "formatting hardware inert symbols tasks torch_device triton_versions",
-    "records sim",
+    "plans records sim",
     "advice client protocol rewards storage",
     "feedback profiles sandbox",
-    "devices hidden",
+    "devices hidden launcher",
     "judge worker",
     "evaluator programs",
     "executors",

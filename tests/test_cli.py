@@ -47,7 +47,7 @@ def suite(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "command", ["doctor", "tasks", "check", "eval", "compare", "exploits", "report"]
+    "command", ["doctor", "tasks", "check", "plan", "eval", "compare", "exploits", "report"]
 )
 def test_help_has_an_example(command):
     assert "kernel-gym " + command in run(command, "--help").output
@@ -274,6 +274,24 @@ def test_check_shows_a_person_the_hidden_workload_and_nobody_else(tmp_path):
     described = " ".join(f"{name}={size}" for name, size in failed["dims"].items())
     assert described in person
     assert described not in policy
+
+
+def test_plan_shows_what_a_source_launches(kernels):
+    good = kernels / TASK / "2_good.py"
+    text = run("plan", TASK, good).stdout
+    assert "launch kernel 0 (softmax_kernel)" in text
+    described = json.loads(run("plan", TASK, good, "--json").stdout)
+    assert len(described) == len({one["sha256"] for one in described}) > 1
+    assert all(one["plan"]["steps"][0]["do"] == "launch" for one in described)
+    assert run("plan", TASK, good, "--device", "cuda:0", code=2).stderr.count("\n") == 1
+
+
+def test_plan_names_why_a_source_has_none(tmp_path):
+    path = tmp_path / "reads.py"
+    path.write_text("def softmax(x):\n    return x if x.sum() > 0 else x\n")
+    assert "is refused on device tensors" in run("plan", TASK, path, code=1).stderr
+    path.write_text("def soft():\n")
+    assert "IndentationError" in run("plan", TASK, path, code=1).stderr
 
 
 def test_check_needs_a_file_that_is_there():

@@ -142,6 +142,17 @@ class BeginCall(Request, verb="begin"):
     """Whether the candidate's language leaves all waits for LDS to its compiler."""
 
 
+class RunPlan(Request, verb="run_plan"):
+    """Executes a launch plan. The answer is `PlanDone`, or `RequestRefused`."""
+
+    plan: dict[str, Any] = parsed(fields.mapping)
+    """The JSON of the plan, in the form of `kernel_gym.plans.write`."""
+    addresses: list[int] = parsed(fields.wholes)
+    """The device addresses of the inputs and outputs, by the number of the argument."""
+    codes: bytes = raw()
+    constants: bytes = raw()
+
+
 class EndCall(Request, verb="end"):
     """Closes the device for the worker. The answer is `CallRecord`."""
 
@@ -212,6 +223,17 @@ class LoadedKernel(Answer):
     total_registers: int
     lds: int
     scratch: int
+
+
+class PlanDone(Answer):
+    """The end of a plan."""
+
+    buffers: list[int]
+    """The address of each buffer that is still allocated, 0 for others."""
+    owned: list[int]
+    """Those of them that the plan has allocated. The judge frees them."""
+    seconds: list[float]
+    """Modelled seconds of each step."""
 
 
 class Names(Answer):

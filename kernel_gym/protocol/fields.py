@@ -1,4 +1,4 @@
-"""Parsers of the fields of requests: each bounds a JSON value and converts it to its type.
+"""Parsers of the fields of requests: tensors, and all of `kernel_gym.protocol.values`.
 
 The messages of errors are inert and short, whatever the value is.
 """
@@ -11,15 +11,49 @@ from typing import Any
 
 import torch
 
-from kernel_gym.inert import inert_line
-from kernel_gym.protocol.request import BadRequestError, Parser
+from kernel_gym.inert import shown
+from kernel_gym.protocol.request import BadRequestError
+from kernel_gym.protocol.values import (
+    MAX_ARGUMENTS,
+    MAX_NAME,
+    anything,
+    integer,
+    label,
+    listed,
+    mapping,
+    number,
+    or_none,
+    symbol,
+    text,
+    three,
+    truth,
+    whole,
+    wholes,
+)
 
-MAX_NAME = 4096
-"""Most characters of a symbol; C++ compilers make long ones."""
+__all__ = [
+    "ELEMENT_TYPES",
+    "MAX_ARGUMENTS",
+    "MAX_AXES",
+    "MAX_NAME",
+    "TensorOnDevice",
+    "anything",
+    "device_tensor",
+    "integer",
+    "label",
+    "listed",
+    "mapping",
+    "number",
+    "or_none",
+    "symbol",
+    "text",
+    "three",
+    "truth",
+    "whole",
+    "wholes",
+]
+
 MAX_AXES = 16
-MAX_ARGUMENTS = 1 << 16
-"""Most bytes of the arguments of a launch, and most entries of a list of numbers."""
-_LARGEST = 1 << 62
 _TYPES = """
     bool uint8 int8 int16 uint16 int32 uint32 int64 uint64 float16 bfloat16 float32 float64
     complex64 complex128 float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz float8_e8m0fnu
@@ -72,105 +106,6 @@ class TensorOnDevice:
         }
 
 
-def whole(value: Any, what: str) -> int:
-    """A count, size or address.
-
-    Raises:
-        BadRequestError: The value is no integer from 0 to 2^62.
-    """
-    if type(value) is not int or not 0 <= value < _LARGEST:
-        raise BadRequestError(f"{what} is {_shown(value)}, expected a whole number from 0")
-    return value
-
-
-def integer(value: Any, what: str) -> int:
-    """Any integer; for seeds.
-
-    Raises:
-        BadRequestError: The value is no integer.
-    """
-    if type(value) is not int:
-        raise BadRequestError(f"{what} is {_shown(value)}, expected an integer")
-    return value
-
-
-def truth(value: Any, what: str) -> bool:
-    """True or false.
-
-    Raises:
-        BadRequestError: The value is neither.
-    """
-    if type(value) is not bool:
-        raise BadRequestError(f"{what} is {_shown(value)}, expected true or false")
-    return value
-
-
-def number(value: Any, what: str) -> float | int | bool:
-    """A value that a tensor can be filled with.
-
-    Raises:
-        BadRequestError: The value is no number, or an integer beyond 2^64.
-    """
-    if type(value) not in (int, float, bool) or (type(value) is int and abs(value) > 1 << 64):
-        raise BadRequestError(f"{what} is {_shown(value)}, expected a number")
-    checked: float | int | bool = value
-    return checked
-
-
-def text(value: Any, what: str) -> str:
-    """A text of any length, between processes that trust the sender's size.
-
-    Raises:
-        BadRequestError: The value is no text.
-    """
-    if not isinstance(value, str):
-        raise BadRequestError(f"{what} is {_shown(value)}, expected text")
-    return value
-
-
-def symbol(value: Any, what: str) -> str:
-    """The name of a kernel or a variable.
-
-    Raises:
-        BadRequestError: The value is no text, or longer than `MAX_NAME`.
-    """
-    if not isinstance(value, str) or len(value) > MAX_NAME:
-        raise BadRequestError(f"{what} is {_shown(value)}, expected at most {MAX_NAME} characters")
-    return value
-
-
-def label(value: Any, what: str) -> str:
-    """One inert line of at most 120 characters.
-
-    Raises:
-        BadRequestError: The value is no text.
-    """
-    return inert_line(text(value, what), 120)
-
-
-def wholes(value: Any, what: str, most: int = MAX_ARGUMENTS) -> list[int]:
-    """Counts, sizes or addresses.
-
-    Raises:
-        BadRequestError: The value is no list, too long, or an entry is no whole number.
-    """
-    if not isinstance(value, list) or len(value) > most:
-        raise BadRequestError(f"{what} is {_shown(value)}, expected a list of at most {most}")
-    return [whole(one, what) for one in value]
-
-
-def three(value: Any, what: str) -> tuple[int, int, int]:
-    """The sizes of a grid or of a block.
-
-    Raises:
-        BadRequestError: The value is no list of three whole numbers.
-    """
-    sizes = wholes(value, what, most=3)
-    if len(sizes) != 3:
-        raise BadRequestError(f"invalid launch: {what} {sizes}, expected three sizes")
-    return sizes[0], sizes[1], sizes[2]
-
-
 def device_tensor(value: Any, what: str) -> TensorOnDevice:
     """A tensor on the simulated GPU.
 
@@ -178,49 +113,12 @@ def device_tensor(value: Any, what: str) -> TensorOnDevice:
         BadRequestError: The value does not describe a tensor that is possible.
     """
     if not isinstance(value, dict) or not isinstance(value.get("dtype"), str):
-        raise BadRequestError(f"{what} is {_shown(value)}, expected a tensor")
+        raise BadRequestError(f"{what} is {shown(value)}, expected a tensor")
     dtype = ELEMENT_TYPES.get(value["dtype"])
     if dtype is None:
-        raise BadRequestError(f"the device has no elements of type {_shown(value['dtype'])}")
+        raise BadRequestError(f"the device has no elements of type {shown(value['dtype'])}")
     shape = tuple(wholes(value.get("shape"), "a shape", MAX_AXES))
     strides = tuple(wholes(value.get("strides"), "a list of strides", MAX_AXES))
     if len(shape) != len(strides):
         raise BadRequestError(f"a tensor has {len(shape)} axes and {len(strides)} strides")
     return TensorOnDevice(whole(value.get("address"), "address"), shape, strides, dtype)
-
-
-def or_none(parser: Parser) -> Parser:
-    """A parser of the same values and of `None`."""
-    return lambda value, what: None if value is None else parser(value, what)
-
-
-def listed(parser: Parser) -> Parser:
-    """A parser of lists of any length, whose entries another parser reads."""
-
-    def read(value: Any, what: str) -> list[Any]:
-        if not isinstance(value, list):
-            raise BadRequestError(f"{what} is {_shown(value)}, expected a list")
-        return [parser(one, what) for one in value]
-
-    return read
-
-
-def anything(value: Any, what: str) -> Any:
-    """Any JSON value, for a reader that checks it itself."""
-    return value
-
-
-def mapping(value: Any, what: str) -> dict[str, Any]:
-    """A JSON object with any content.
-
-    Raises:
-        BadRequestError: The value is no object.
-    """
-    if not isinstance(value, dict):
-        raise BadRequestError(f"{what} is {_shown(value)}, expected an object")
-    return value
-
-
-def _shown(value: Any) -> str:
-    short = type(value) is int and value.bit_length() < 100  # str() refuses very long numbers
-    return inert_line(str(value) if short or type(value) in (bool, float) else value, 40)

@@ -117,6 +117,30 @@ class CallOnSimulator(Request, verb="call"):
     args: DeviceArguments = parsed(_device_arguments)
 
 
+# -- a recorder, which has no device
+
+
+class RecordCall(Request, verb="record"):
+    """Calls the candidate once on tensors without data.
+
+    The answer is the plan of its work. Before it may come plans to be timed, each of which is
+    answered by `TellSeconds`.
+    """
+
+    args: ArenaArguments = parsed(_arena_arguments)
+    """The places of tensors have no meaning here."""
+    outputs: list[int] = parsed(fields.wholes)
+    """For HIP: which arguments the judge allocates as outputs."""
+
+
+class TellSeconds(Request, verb="seconds"):
+    """Tells the time of a plan, for host code that tunes itself on train data."""
+
+    seconds: float = parsed(fields.number)
+    error: str = parsed(fields.text)
+    """Why the plan could not be run; empty when it was."""
+
+
 # -- a worker on a real GPU
 
 

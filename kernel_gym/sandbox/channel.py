@@ -62,11 +62,18 @@ class Channel:
         sock: A connected stream socket, which the channel owns from now on.
         buffers: Limit of the raw buffers in a message from the peer.
         header: Limit of the JSON bytes in a message from the peer.
+        size: Limit of the bytes of each raw buffer.
     """
 
-    def __init__(self, sock: socket.socket, buffers: int = 0, header: int = MAX_HEADER) -> None:
+    def __init__(
+        self,
+        sock: socket.socket,
+        buffers: int = 0,
+        header: int = MAX_HEADER,
+        size: int = MAX_BUFFER,
+    ) -> None:
         self._sock = sock
-        self._buffers, self._header = buffers, header
+        self._buffers, self._header, self._size = buffers, header, size
 
     def fileno(self) -> int:
         """The descriptor, for selectors."""
@@ -107,7 +114,7 @@ class Channel:
         if text_length > self._header or count > self._buffers:
             raise ChannelMalformed(f"a message of {text_length} bytes and {count} buffers")
         lengths = [_LENGTH.unpack(self._read(_LENGTH.size, patience))[0] for _ in range(count)]
-        if any(length > MAX_BUFFER for length in lengths):
+        if any(length > self._size for length in lengths):
             raise ChannelMalformed(f"a buffer of {max(lengths)} bytes")
         text = self._read(text_length, patience)
         buffers = tuple(self._read(length, patience) for length in lengths)

@@ -14,12 +14,16 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from kernel_gym.plans.limits import MAX_CODES_BYTES, MAX_PLAN_JSON_BYTES
 from kernel_gym.protocol.request import Request, encode
 from kernel_gym.protocol.template import Fork, Kill
-from kernel_gym.sandbox.channel import MAX_ANSWER, MAX_HEADER, Channel
+from kernel_gym.sandbox.channel import MAX_ANSWER, MAX_BUFFER, MAX_HEADER, Channel
 from kernel_gym.sandbox.confine import ONE_THREAD, WorkerLimits
 from kernel_gym.sandbox.pause import WorkerProcesses, children_of
 from kernel_gym.storage.secret import secret_files
+
+_MAX_ANSWERS = {"worker": MAX_ANSWER, "gpu": MAX_ANSWER, "recorder": MAX_PLAN_JSON_BYTES}
+"""Most bytes of JSON in an answer of a role that runs candidates."""
 
 
 class TemplateError(RuntimeError):
@@ -164,8 +168,9 @@ class Template:
         answer = self._ask(request, [theirs.fileno(), *fds])
         theirs.close()
         self._forked.add(answer["pid"])
-        header = MAX_ANSWER if role in ("worker", "gpu") else MAX_HEADER
-        return Child(self, answer["pid"], Channel(ours, buffers, header), home)
+        header = _MAX_ANSWERS.get(role, MAX_HEADER)
+        size = MAX_CODES_BYTES if role == "recorder" else MAX_BUFFER
+        return Child(self, answer["pid"], Channel(ours, buffers, header, size), home)
 
     def kill(self, pid: int, grace: float = 0.0) -> tuple[int | None, str]:
         """Kills a child and its process group.

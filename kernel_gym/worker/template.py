@@ -16,6 +16,7 @@ from kernel_gym.torch_device import library
 
 ROLES = {
     "worker": Role("kernel_gym.worker.sim.main"),
+    "recorder": Role("kernel_gym.worker.recording.main"),
     "compiler": Role("kernel_gym.worker.hip.compiler"),
     "gpu": Role("kernel_gym.worker.gpu.main"),
     "tracer": Role("kernel_gym.imports.tracing.main"),

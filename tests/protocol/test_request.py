@@ -10,10 +10,12 @@ import pytest
 import torch
 
 from kernel_gym.devices.sim import server
-from kernel_gym.protocol import device, template, worker
+from kernel_gym.launcher import main as launcher_main
+from kernel_gym.protocol import device, launcher, template, worker
 from kernel_gym.protocol.fields import TensorOnDevice
 from kernel_gym.protocol.request import BadRequestError, decode, encode
 from kernel_gym.worker.gpu import main as gpu_main
+from kernel_gym.worker.recording import main as recorder_main
 from kernel_gym.worker.sim import main as sim_main
 
 TABLES = {
@@ -21,6 +23,8 @@ TABLES = {
     "a worker to the device": server.FOR_WORKER,
     "the judge to a worker on a simulator": sim_main.REQUESTS,
     "the judge to a worker on a GPU": gpu_main.REQUESTS,
+    "the judge to a recorder": recorder_main.REQUESTS,
+    "the judge to a launcher": launcher_main.REQUESTS,
 }
 ON_DEVICE = TensorOnDevice(1 << 45, (2, 3), (3, 1), torch.float16)
 IN_ARENA = worker.ArenaTensor(4096, 12, 1, (2, 3), (3, 1), torch.bfloat16)
@@ -48,6 +52,12 @@ EXAMPLES = (
     device.AllocateForJudge(8, "input"),
     device.Locate(4096, 1),
     device.ReadFacts(),
+    device.RunPlan({"version": 1}, [4096], b"codes", b"constants"),
+    launcher.LoadPlan({"version": 1}, b"codes", b"constants"),
+    launcher.ExecutePlan(b"inputs"),
+    launcher.TimePlan(3, True, b"inputs"),
+    worker.RecordCall(ARGUMENTS, [0]),
+    worker.TellSeconds(0.5, "a fault"),
     worker.LoadOnSimulator("hip", "launch", "text", [2], b"assembler", b"library"),
     worker.CallOnSimulator([ON_DEVICE, worker.Scalar(True)]),
     worker.OpenGpu(),

@@ -55,6 +55,16 @@ def test_half_a_message_ends_at_the_deadline_too(ends):
         channel.recv(timeout=0.01)
 
 
+def test_buffers_have_the_bound_of_their_channel():
+    ours, theirs = socket.socketpair()
+    channel = Channel(ours, buffers=1, size=4)
+    Channel(theirs).send({}, b"four")
+    assert channel.recv(timeout=5).buffers == (b"four",)
+    Channel(theirs).send({}, b"fiver")
+    with pytest.raises(ChannelMalformed, match="a buffer of 5 bytes"):
+        channel.recv(timeout=5)
+
+
 def test_a_closed_end_is_told(ends):
     channel, theirs = ends
     theirs.close()

@@ -15,6 +15,7 @@ import torch
 from kernel_gym.devices.sim import memory as sim_memory
 from kernel_gym.devices.sim import operators, transfers
 from kernel_gym.devices.sim.memory import DeviceMemoryError
+from kernel_gym.devices.sim.plan_launcher import run_plan
 from kernel_gym.devices.sim.requests import RefusedError
 from kernel_gym.devices.sim.simulated_gpu import SimulatedGpu
 from kernel_gym.inert import inert_text
@@ -45,6 +46,7 @@ FOR_JUDGE = RequestDispatcher(
         messages.Free: SimulatedGpu.free,
         messages.Locate: SimulatedGpu.locate,
         messages.ReadFacts: SimulatedGpu.facts,
+        messages.RunPlan: run_plan,
     },
 )
 """The requests that the judge may send."""
@@ -74,7 +76,7 @@ FOR_WORKER = RequestDispatcher(
 def main(fds: list[int], options: dict[str, Any]) -> None:
     """Serves the judge (first descriptor), over shared memory (second), and the worker (third)."""
     torch.set_num_threads(1)
-    judge = Channel(socket.socket(fileno=fds[0]))
+    judge = Channel(socket.socket(fileno=fds[0]), buffers=2)
     worker = Channel(socket.socket(fileno=fds[2]), buffers=1, header=MAX_REQUEST)
     confine.limit_memory(PROCESS_MEMORY)
     confine.forbid_inspection()
@@ -96,7 +98,7 @@ def main(fds: list[int], options: dict[str, Any]) -> None:
 
 
 def _answer_judge(gpu: SimulatedGpu, channel: Channel, message: ChannelMessage) -> None:
-    channel.send(FOR_JUDGE.answer(gpu, message.header))
+    channel.send(FOR_JUDGE.answer(gpu, message.header, message.buffers))
 
 
 def _answer_worker(gpu: SimulatedGpu, channel: Channel, message: ChannelMessage) -> None:

@@ -53,7 +53,13 @@ from kernel_gym.protocol.request import Request, encode
 from kernel_gym.records import KernelFacts
 from kernel_gym.sandbox.channel import ChannelError
 from kernel_gym.sandbox.confine import WorkerLimits
-from kernel_gym.sandbox.spawn import Family, TemplateError, shared_template
+from kernel_gym.sandbox.spawn import (
+    Child,
+    Family,
+    Template,
+    TemplateError,
+    shared_template,
+)
 from kernel_gym.tasks.problem import Value
 from kernel_gym.tasks.task import Task
 
@@ -120,16 +126,7 @@ class SimSession:
             self._device = template.fork(
                 "device", [memory, device_end.fileno()], options, family=self._family
             )
-            self._child = template.fork(
-                "worker",
-                [worker_end.fileno(), *([kernels.descriptor] if kernels else [])],
-                {"arch": arch, "operators": task.problem.recorded},
-                WORKER_LIMITS,
-                environment,
-                trusted,
-                cache,
-                self._family,
-            )
+            self._child = self._fork_worker(template, worker_end, environment, trusted, cache)
             # Not an option of the fork: the template reads options, and the worker is a copy of it.
             header, _ = encode(device_messages.SeedSamples(seed))
             self._device.channel.request(header, timeout=GUARD_SECONDS)
@@ -144,6 +141,26 @@ class SimSession:
             worker_end.close()
         self._worker = SimWorkerHandle(self._child, self._device, self._budget)
         self.confinement: dict[str, Any] = ready.header["confinement"]
+
+    def _fork_worker(
+        self,
+        template: Template,
+        pipe: socket.socket,
+        environment: dict[str, str],
+        trusted: bool,
+        writable: list[str],
+    ) -> Child:
+        kernels = [self._kernels.descriptor] if self._kernels else []
+        return template.fork(
+            "worker",
+            [pipe.fileno(), *kernels],
+            {"arch": self._arch, "operators": self._task.problem.recorded},
+            WORKER_LIMITS,
+            environment,
+            trusted,
+            writable,
+            self._family,
+        )
 
     @property
     def device_seconds(self) -> float:

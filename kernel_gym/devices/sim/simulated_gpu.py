@@ -87,6 +87,10 @@ class SimulatedGpu:
         self.sample_from(0)
         self.kernels: list[Kernel] = []
         self._compiled: set[int] = set()  # kernels without inline assembler
+        self.planned: dict[tuple[bytes, str, int | None], int] = {}
+        """Numbers of the kernels that plans have loaded, by code, name and shared memory."""
+        self.planned_data: dict[bytes, bytes] = {}
+        """The first values of all variables of the code that plans have loaded."""
         self.worker_bytes = 0
         """Bytes that the worker has ever allocated."""
         self.findings: dict[tuple[str, ...], dict[str, Any]] = {}

@@ -102,14 +102,17 @@ def hip_toolchain(arch: str = "gfx942") -> HipToolchain | MissingToolchain:
         "-std=c++17",
         "-w",
         "-ferror-limit=5",
+        "-fuse-cuid=none",
     )
     common += (f"--rocm-path={headers.parent}",)
     link: tuple[str, ...] = ()
     libraries = [name for name in (*_LIBRARIES, isa) if (bitcode / f"{name}.bc").exists()]
     for name in libraries:
         link += ("-Xclang", "-mlink-builtin-bitcode", "-Xclang", str(bitcode / f"{name}.bc"))
-    device = (*common, "-O3", "-nogpulib", *link, "-gline-tables-only", "--cuda-device-only", "-S")
-    host = (*common, "-O1", "-fuse-cuid=none", "--cuda-host-only", "-fPIC", "-shared")
+    # The text must not depend on the folder of the build: it identifies the machine code.
+    lines = ("-gline-tables-only", "-fdebug-compilation-dir=.")
+    device = (*common, "-O3", "-nogpulib", *link, *lines, "--cuda-device-only", "-S")
+    host = (*common, "-O1", "--cuda-host-only", "-fPIC", "-shared")
     return HipToolchain(version, device, host, clang, arch, headers, bitcode, isa)
 
 

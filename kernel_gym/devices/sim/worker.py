@@ -11,7 +11,12 @@ from kernel_gym.devices.budget import HostBudget, inner_pid
 from kernel_gym.devices.failures import describe_exit, exit_status
 from kernel_gym.devices.meter import Meter
 from kernel_gym.protocol.request import Request, encode
-from kernel_gym.sandbox.channel import ChannelClosed, ChannelError, ChannelTimeout
+from kernel_gym.sandbox.channel import (
+    ChannelClosed,
+    ChannelError,
+    ChannelMessage,
+    ChannelTimeout,
+)
 from kernel_gym.sandbox.spawn import Child
 
 
@@ -32,6 +37,11 @@ class SimWorkerHandle:
         self._pid, self._device = inner_pid(child.pid), device
 
     def ask(self, request: Request, limit: float) -> dict[str, Any] | Failed:
+        """Sends a request and returns the JSON of the answer, as `exchange` does."""
+        answer = self.exchange(request, limit)
+        return answer if isinstance(answer, Failed) else answer.header
+
+    def exchange(self, request: Request, limit: float) -> ChannelMessage | Failed:
         """Sends a request and returns the answer, within the limit and the budget.
 
         Args:
@@ -45,7 +55,7 @@ class SimWorkerHandle:
         header, buffers = encode(request)
         meter = self.meter(limit)
         try:
-            answer = self._child.channel.request(header, *buffers, timeout=meter.patience).header
+            answer = self._child.channel.request(header, *buffers, timeout=meter.patience)
         except ChannelTimeout:
             answer = None
         except ChannelClosed:
@@ -56,8 +66,8 @@ class SimWorkerHandle:
         finally:
             self.charge(meter)
         if answer is None or (self._budget is not None and self._budget.used_up):
-            return self.fail(self._too_slow(request.verb, limit))
-        return parse_failure(answer["error"]) if "error" in answer else answer
+            return self.too_slow(request.verb, limit)
+        return parse_failure(answer.header["error"]) if "error" in answer.header else answer
 
     def meter(self, limit: float, short: bool = False) -> Meter:
         """Starts to measure a request to the worker or to its GPU, see `Meter`."""
@@ -96,6 +106,10 @@ class SimWorkerHandle:
             raise error
         text = f"{error}, while it worked for the candidate"
         return self.fail(Failed(FailureKind.RUNTIME, text))
+
+    def too_slow(self, verb: str, limit: float) -> Failed:
+        """Records that a request has reached a limit, after which the worker cannot be used."""
+        return self.fail(self._too_slow(verb, limit))
 
     def _too_slow(self, verb: str, limit: float) -> Failed:
         text = f"no answer within {limit:.0f} s of host time"

@@ -67,7 +67,7 @@ class CodeObject:
     def __init__(self, content: bytes) -> None:
         try:
             self._read(content)
-        except (struct.error, IndexError, UnicodeDecodeError) as error:
+        except (struct.error, IndexError, ValueError) as error:
             raise AsmError(f"the code object is damaged: {error}") from None
 
     def _read(self, content: bytes) -> None:

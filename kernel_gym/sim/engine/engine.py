@@ -240,6 +240,11 @@ class Engine:
         """Address and bytes of the variables of each module that has some."""
         return [(s.start, s.size) for s in self._storages.values() if s.size]
 
+    def data_of(self, code: bytes) -> tuple[int, int]:
+        """Address and bytes of all variables of a loaded module; zeros if it has none."""
+        storage = self._storages.get(code)
+        return (0, 0) if storage is None or not storage.size else (storage.start, storage.size)
+
     def variable_at(self, address: int, size: int) -> bool:
         """Whether a range lies within the variables of one module."""
         storages = self._storages.values()

@@ -8,6 +8,7 @@ nothing. The compiled kernels stay in the worker's folder, where the real run fi
 
 from __future__ import annotations
 
+import contextlib
 from types import SimpleNamespace
 from typing import Any
 
@@ -41,23 +42,7 @@ class NoDevice:
         self.allocated = self.most_allocated = 0
         self._next, self._sizes = _FIRST_ADDRESS, dict[int, int]()
         self.reported = SimpleNamespace(**properties)
-        spec = SimpleNamespace(
-            compute_units=self.reported.multi_processor_count,
-            wavefront=self.reported.warp_size,
-            lds_bytes=self.reported.shared_memory,
-        )
-        self.properties = SimpleNamespace(
-            arch=self.reported.arch,
-            full_arch=self.reported.arch,
-            name=self.reported.name,
-            minor=self.reported.minor,
-            memory_bytes=self.reported.total_memory,
-            l2_bytes=self.reported.L2_cache_size,
-            clock_khz=1_000_000,
-            memory_clock_khz=1_000_000,
-            bus_bits=4096,
-            spec=spec,
-        )
+        self.properties = host_properties(self.reported)
 
     def allocate(self, size: int) -> int:
         """Returns an address that nothing ever reads.
@@ -77,8 +62,38 @@ class NoDevice:
         """Frees an allocation."""
         self.allocated -= self._sizes.pop(address, 0)
 
+    def time_of(self, call: Any) -> float:
+        """Makes a call that is to be timed, so that its kernels are compiled."""
+        call()
+        return 0.0
+
+    def trial(self) -> contextlib.AbstractContextManager[None]:
+        """Kernels are compared within the context: there is no memory to restore."""
+        return contextlib.nullcontext()
+
     def __getattr__(self, name: str) -> Any:
         return lambda *_: 0
+
+
+def host_properties(reported: SimpleNamespace) -> SimpleNamespace:
+    """Returns the properties of a GPU in the form of `HostProperties` of simulated devices."""
+    spec = SimpleNamespace(
+        compute_units=reported.multi_processor_count,
+        wavefront=reported.warp_size,
+        lds_bytes=reported.shared_memory,
+    )
+    return SimpleNamespace(
+        arch=reported.arch,
+        full_arch=reported.arch,
+        name=reported.name,
+        minor=reported.minor,
+        memory_bytes=reported.total_memory,
+        l2_bytes=reported.L2_cache_size,
+        clock_khz=1_000_000,
+        memory_clock_khz=1_000_000,
+        bus_bits=4096,
+        spec=spec,
+    )
 
 
 class _Driver(SimDriver):

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from kernel_gym.devices.sim.memory import ARENA_BASE, ARENA_SIZE
+from kernel_gym.devices.sim.memory import ARENA_SIZE
 from kernel_gym.protocol.fields import TensorOnDevice
 from kernel_gym.sim.timing.occupancy import occupancy
 from kernel_gym.worker.hip.described import described
@@ -130,7 +130,7 @@ class Connection:
             return _INVALID_VALUE
 
         def copy() -> None:
-            to, of = _on_device(target), _on_device(source)
+            to, of = self._runtime.on_device(target), self._runtime.on_device(source)
             if size > ARENA_SIZE:
                 raise DeviceError(f"a copy of {size} bytes, expected at most {ARENA_SIZE}")
             if to and of:
@@ -190,10 +190,6 @@ def _bytes_at(args: Any, place: int, size: int) -> bytes:
     if not args or not args[place]:
         raise DeviceError(f"the pointer to argument {place} is null, expected one to {size} bytes")
     return ctypes.string_at(args[place], size)
-
-
-def _on_device(address: int) -> bool:
-    return ARENA_BASE <= address < ARENA_BASE + ARENA_SIZE
 
 
 def _elements(address: int, count: int, width: int = 1) -> TensorOnDevice:

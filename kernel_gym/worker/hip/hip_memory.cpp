@@ -207,34 +207,34 @@ int hipMemcpy_spt(void* target, const void* source, size_t size, int kind) {
   return hipMemcpy(target, source, size, kind);
 }
 int hipMemcpyAsync(void* target, const void* source, size_t size, int kind, void* stream) {
-  return hip_check_stream(stream) ?: hipMemcpy(target, source, size, kind);
+  return hip_queue(stream, [=] { return hipMemcpy(target, source, size, kind); });
 }
 int hipMemcpyWithStream(void* target, const void* source, size_t size, int kind, void* stream) {
-  return hip_check_stream(stream) ?: hipMemcpy(target, source, size, kind);
+  return hip_queue(stream, [=] { return hipMemcpy(target, source, size, kind); });
 }
 int hipMemcpyHtoD(void* target, void* source, size_t size) {
   return hipMemcpy(target, source, size, 1);
 }
 int hipMemcpyHtoDAsync(void* target, void* source, size_t size, void* stream) {
-  return hip_check_stream(stream) ?: hipMemcpy(target, source, size, 1);
+  return hip_queue(stream, [=] { return hipMemcpy(target, source, size, 1); });
 }
 int hipMemcpyDtoH(void* target, void* source, size_t size) {
   return hipMemcpy(target, source, size, 2);
 }
 int hipMemcpyDtoHAsync(void* target, void* source, size_t size, void* stream) {
-  return hip_check_stream(stream) ?: hipMemcpy(target, source, size, 2);
+  return hip_queue(stream, [=] { return hipMemcpy(target, source, size, 2); });
 }
 int hipMemcpyDtoD(void* target, void* source, size_t size) {
   return hipMemcpy(target, source, size, 3);
 }
 int hipMemcpyDtoDAsync(void* target, void* source, size_t size, void* stream) {
-  return hip_check_stream(stream) ?: hipMemcpy(target, source, size, 3);
+  return hip_queue(stream, [=] { return hipMemcpy(target, source, size, 3); });
 }
 int hipMemcpyPeer(void* target, int, const void* source, int, size_t size) {
   return hipMemcpy(target, source, size, 3);
 }
 int hipMemcpyPeerAsync(void* target, int, const void* source, int, size_t size, void* stream) {
-  return hip_check_stream(stream) ?: hipMemcpy(target, source, size, 3);
+  return hip_queue(stream, [=] { return hipMemcpy(target, source, size, 3); });
 }
 int hipMemcpy2D(void* target, size_t target_pitch, const void* source, size_t source_pitch,
                 size_t width, size_t height, int kind) {
@@ -248,8 +248,9 @@ int hipMemcpy2D(void* target, size_t target_pitch, const void* source, size_t so
 }
 int hipMemcpy2DAsync(void* target, size_t target_pitch, const void* source, size_t source_pitch,
                      size_t width, size_t height, int kind, void* stream) {
-  return hip_check_stream(stream)
-             ?: hipMemcpy2D(target, target_pitch, source, source_pitch, width, height, kind);
+  return hip_queue(stream, [=] {
+    return hipMemcpy2D(target, target_pitch, source, source_pitch, width, height, kind);
+  });
 }
 int hipMemcpy3D(const Copy3D* copy) {
   if (!copy) return hip_note(kInvalidValue);
@@ -269,7 +270,8 @@ int hipMemcpy3D(const Copy3D* copy) {
   return kSuccess;
 }
 int hipMemcpy3DAsync(const Copy3D* copy, void* stream) {
-  return hip_check_stream(stream) ?: hipMemcpy3D(copy);
+  if (!copy) return hip_note(kInvalidValue);
+  return hip_queue(stream, [kept = *copy] { return hipMemcpy3D(&kept); });
 }
 int hipMemset(void* target, int value, size_t size) {
   if (!size) return kSuccess;
@@ -277,7 +279,7 @@ int hipMemset(void* target, int value, size_t size) {
 }
 int hipMemset_spt(void* target, int value, size_t size) { return hipMemset(target, value, size); }
 int hipMemsetAsync(void* target, int value, size_t size, void* stream) {
-  return hip_check_stream(stream) ?: hipMemset(target, value, size);
+  return hip_queue(stream, [=] { return hipMemset(target, value, size); });
 }
 int hipMemset2D(void* target, size_t pitch, int value, size_t width, size_t height) {
   for (size_t row = 0; row < height; row++) {
@@ -288,7 +290,7 @@ int hipMemset2D(void* target, size_t pitch, int value, size_t width, size_t heig
 }
 int hipMemset2DAsync(void* target, size_t pitch, int value, size_t width, size_t height,
                      void* stream) {
-  return hip_check_stream(stream) ?: hipMemset2D(target, pitch, value, width, height);
+  return hip_queue(stream, [=] { return hipMemset2D(target, pitch, value, width, height); });
 }
 int hipMemset3D(Pitched target, int value, Extent extent) {
   for (size_t z = 0; z < extent.depth; z++) {
@@ -299,25 +301,25 @@ int hipMemset3D(Pitched target, int value, Extent extent) {
   return kSuccess;
 }
 int hipMemset3DAsync(Pitched target, int value, Extent extent, void* stream) {
-  return hip_check_stream(stream) ?: hipMemset3D(target, value, extent);
+  return hip_queue(stream, [=] { return hipMemset3D(target, value, extent); });
 }
 int hipMemsetD8(void* target, unsigned char value, size_t count) {
   return hipMemset(target, value, count);
 }
 int hipMemsetD8Async(void* target, unsigned char value, size_t count, void* stream) {
-  return hip_check_stream(stream) ?: hipMemset(target, value, count);
+  return hip_queue(stream, [=] { return hipMemset(target, value, count); });
 }
 int hipMemsetD16(void* target, unsigned short value, size_t count) {
   return hip_note(gpu().fill(address_of(target), value, count, 2));
 }
 int hipMemsetD16Async(void* target, unsigned short value, size_t count, void* stream) {
-  return hip_check_stream(stream) ?: hipMemsetD16(target, value, count);
+  return hip_queue(stream, [=] { return hipMemsetD16(target, value, count); });
 }
 int hipMemsetD32(void* target, int value, size_t count) {
   return hip_note(gpu().fill(address_of(target), value, count, 4));
 }
 int hipMemsetD32Async(void* target, int value, size_t count, void* stream) {
-  return hip_check_stream(stream) ?: hipMemsetD32(target, value, count);
+  return hip_queue(stream, [=] { return hipMemsetD32(target, value, count); });
 }
 
 // -- variables of the program ----------------------------------------------------------------------
@@ -345,7 +347,7 @@ int hipMemcpyToSymbol(const void* symbol, const void* source, size_t size, size_
 }
 int hipMemcpyToSymbolAsync(const void* symbol, const void* source, size_t size, size_t offset,
                            int kind, void* stream) {
-  return hip_check_stream(stream) ?: hipMemcpyToSymbol(symbol, source, size, offset, kind);
+  return hip_queue(stream, [=] { return hipMemcpyToSymbol(symbol, source, size, offset, kind); });
 }
 int hipMemcpyFromSymbol(void* target, const void* symbol, size_t size, size_t offset, int kind) {
   uint64_t place = 0, room = 0;
@@ -355,7 +357,7 @@ int hipMemcpyFromSymbol(void* target, const void* symbol, size_t size, size_t of
 }
 int hipMemcpyFromSymbolAsync(void* target, const void* symbol, size_t size, size_t offset,
                              int kind, void* stream) {
-  return hip_check_stream(stream) ?: hipMemcpyFromSymbol(target, symbol, size, offset, kind);
+  return hip_queue(stream, [=] { return hipMemcpyFromSymbol(target, symbol, size, offset, kind); });
 }
 
 }  // extern "C"

@@ -396,11 +396,7 @@ void print(Answer& answer) {
   }
 }
 
-int launch(const char* name, const uint32_t* grid, const uint32_t* block, void** args,
-           uint64_t shared, uint64_t packed) {
-  Lock hold(state().lock);
-  State& s = state();
-  if (s.error) return s.error;
+int pack(const char* name, void** args, uint64_t packed, std::string* segment) {
   const Kernel& kernel = find_kernel(name);
   if (kernel.status) return kernel.status;
   const size_t given = packed ? 1 : kernel.arguments.size();  // null arguments are the caller's fault
@@ -409,15 +405,25 @@ int launch(const char* name, const uint32_t* grid, const uint32_t* block, void**
   }
   uint64_t size = packed;
   for (const Argument& a : kernel.arguments) size = std::max<uint64_t>(size, a.offset + a.size);
-  std::string segment(size, '\0');
+  segment->assign(size, '\0');
   if (packed) {
-    std::memcpy(&segment[0], args[0], packed);
+    std::memcpy(&(*segment)[0], args[0], packed);
   } else {
     for (size_t i = 0; i < kernel.arguments.size(); i++) {
       const Argument& a = kernel.arguments[i];
-      std::memcpy(&segment[a.offset], args[i], a.size);
+      std::memcpy(&(*segment)[a.offset], args[i], a.size);
     }
   }
+  return kSuccess;
+}
+
+int launch(const char* name, const uint32_t* grid, const uint32_t* block, void** args,
+           uint64_t shared, uint64_t packed) {
+  Lock hold(state().lock);
+  State& s = state();
+  if (s.error) return s.error;
+  std::string segment;
+  if (const int wrong = pack(name, args, packed, &segment)) return wrong;
   std::string body;
   for (int i = 0; i < 3; i++) put(body, grid[i]);
   for (int i = 0; i < 3; i++) put(body, block[i]);
@@ -601,6 +607,11 @@ void at_exit(int status, void*) {
 __attribute__((constructor)) void watch_exit() { on_exit(at_exit, nullptr); }
 
 }  // namespace
+
+int hip_pack(const char* kernel, void** args, std::string* segment) {
+  Lock hold(state().lock);
+  return pack(kernel, args, 0, segment);
+}
 
 std::string hip_compiler() { return installation().compiler; }
 

@@ -18,11 +18,13 @@ enum : int {
   kInvalidImage = 200,
   kFileNotFound = 301,
   kInvalidHandle = 400,
+  kIllegalState = 401,
   kNotFound = 500,
   kNotReady = 600,
   kPeerAccessUnsupported = 217,
   kLaunchFailure = 719,
   kNotSupported = 801,
+  kCaptureUnsupported = 900,
 };
 
 // The resources of a kernel, and how many of its workgroups fit on a compute unit.
@@ -63,4 +65,6 @@ struct Device {
 
 // Starts a simulated GPU in a child process, or ends the program.
 Callbacks hip_start_process(Device* device);
+// The arguments of a launch, laid out as the kernel's segment. Only with that process.
+int hip_pack(const char* kernel, void** args, std::string* segment);
 std::string hip_compiler();  // the path of hipcc

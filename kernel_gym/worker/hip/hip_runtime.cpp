@@ -144,12 +144,27 @@ const char* hip_kernel_of(const void* host) {
   return found == kernels().end() ? nullptr : full_name(found->second);
 }
 
+bool hip_can_capture() { return gpu().allocate_visible; }
+
 int hip_launch(const char* kernel, Dim3 grid, Dim3 block, void** args, size_t shared,
-               uint64_t packed) {
+               const void* stream, uint64_t packed) {
   for (uint32_t size : {grid.x, grid.y, grid.z, block.x, block.y, block.z}) {
     if (!size) return hip_note(kInvalidConfiguration);
   }
-  return hip_note(gpu().launch(kernel, &grid.x, &block.x, args, shared, packed));
+  if (!hip_is_captured(stream)) {
+    return hip_note(gpu().launch(kernel, &grid.x, &block.x, args, shared, packed));
+  }
+  std::string segment;
+  if (packed) {
+    segment.assign(static_cast<const char*>(args[0]), packed);
+  } else if (const int wrong = hip_pack(kernel, args, &segment)) {
+    return hip_note(wrong);
+  }
+  const std::string name = kernel;
+  return hip_queue(stream, [name, grid, block, segment, shared] {
+    void* place = const_cast<char*>(segment.data());
+    return hip_note(gpu().launch(name.c_str(), &grid.x, &block.x, &place, shared, segment.size()));
+  });
 }
 
 int hip_find_variable(const void* symbol, uint64_t* place, uint64_t* size) {
@@ -206,7 +221,7 @@ int hipLaunchKernel(const void* host, Dim3 grid, Dim3 block, void** args, size_t
                     void* stream) {
   if (const int wrong = hip_check_stream(stream)) return wrong;
   const char* name = hip_kernel_of(host);
-  return name ? hip_launch(name, grid, block, args, shared) : hip_note(kInvalidDeviceFunction);
+  return name ? hip_launch(name, grid, block, args, shared, stream) : hip_note(kInvalidDeviceFunction);
 }
 int hipLaunchKernel_spt(const void* host, Dim3 grid, Dim3 block, void** args, size_t shared,
                         void* stream) {
@@ -277,7 +292,7 @@ int hipModuleLaunchKernel(const char* function, unsigned gx, unsigned gy, unsign
   if (!hip_is_function(function)) return hip_note(kInvalidHandle);
   if (const int wrong = hip_check_stream(stream)) return wrong;
   const Dim3 grid = {gx, gy, gz}, block = {bx, by, bz};
-  if (args || !extra) return hip_launch(function, grid, block, args, shared);
+  if (args || !extra) return hip_launch(function, grid, block, args, shared, stream);
   void* packed[1] = {nullptr};
   uint64_t size = 0;
   for (int part = 0; part < 2 && address_of(*extra) != 3; part++, extra += 2) {
@@ -285,7 +300,7 @@ int hipModuleLaunchKernel(const char* function, unsigned gx, unsigned gy, unsign
     if (address_of(extra[0]) == 2 && extra[1]) size = *static_cast<size_t*>(extra[1]);
   }
   if (address_of(*extra) != 3 || (size && !packed[0])) return hip_note(kInvalidValue);
-  return hip_launch(function, grid, block, packed, shared, size);
+  return hip_launch(function, grid, block, packed, shared, stream, size);
 }
 int hipModuleLaunchCooperativeKernel(const char* function, unsigned gx, unsigned gy, unsigned gz,
                                      unsigned bx, unsigned by, unsigned bz, unsigned shared,

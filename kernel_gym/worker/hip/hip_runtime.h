@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 
 #include "hip_process.h"
 
@@ -15,10 +16,14 @@ const Device& device();
 int hip_note(int error);  // remembers an error for hipGetLastError
 const char* hip_kernel_of(const void* host);  // null: no such kernel
 int hip_launch(const char* kernel, Dim3 grid, Dim3 block, void** args, size_t shared,
-               uint64_t packed = 0);
+               const void* stream, uint64_t packed = 0);
 int hip_find_variable(const void* symbol, uint64_t* place, uint64_t* size);
 
 bool hip_is_function(const char* kernel);  // whether it is a live hipFunction_t
+bool hip_can_capture();                    // not for candidates
+bool hip_is_captured(const void* stream);  // whether work of a stream is recorded now
+// Does work of a stream, or records it.
+int hip_queue(const void* stream, std::function<int()> work);
 int hip_check_stream(const void* stream);  // kInvalidHandle, noted, if there is no such stream
 
 // Stores the result of a query, if there is a place for it.

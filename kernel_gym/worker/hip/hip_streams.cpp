@@ -6,6 +6,7 @@ namespace {
 
 struct Event {
   double seconds = -1;
+  const void* captured = nullptr;  // the stream whose capture has recorded it
 };
 struct Stream {
   unsigned flags = 0;
@@ -16,7 +17,10 @@ struct Stream {
 bool is_default(const void* stream) { return address_of(stream) <= 2; }
 
 int status() { return hip_note(gpu().synchronize()); }
-int status_of(const void* stream) { return hip_check_stream(stream) ?: status(); }
+int status_of(const void* stream) {
+  if (hip_is_captured(stream)) return hip_note(kCaptureUnsupported);
+  return hip_check_stream(stream) ?: status();
+}
 int check_event(const void* event) {
   return hip_note(handles<Event>().has(event) ? kSuccess : kInvalidHandle);
 }
@@ -52,7 +56,9 @@ int hipStreamSynchronize(void* stream) { return status_of(stream); }
 int hipStreamSynchronize_spt(void* stream) { return status_of(stream); }
 int hipStreamQuery(void* stream) { return status_of(stream); }
 int hipStreamWaitEvent(void* stream, Event* event, unsigned) {
-  return hip_check_stream(stream) ?: check_event(event);
+  if (const int wrong = hip_check_stream(stream) ?: check_event(event)) return wrong;
+  const bool joins = event->captured && event->captured != stream && hip_is_captured(event->captured);
+  return hip_note(joins ? kNotSupported : kSuccess);
 }
 int hipStreamGetFlags(Stream* stream, unsigned* flags) {
   return hip_check_stream(stream) ?: hip_store(flags, is_default(stream) ? 0 : stream->flags);
@@ -65,9 +71,6 @@ int hipGetStreamDeviceId(void*) { return 0; }
 int hipStreamGetDevice(void* stream, int* device) {
   return hip_check_stream(stream) ?: hip_store(device, 0);
 }
-int hipStreamIsCapturing(void* stream, int* state) {
-  return hip_check_stream(stream) ?: hip_store(state, 0);
-}
 int hipStreamAddCallback(void* stream, void (*call)(void*, int, void*), void* data, unsigned) {
   if (!call) return hip_note(kInvalidValue);
   if (const int wrong = hip_check_stream(stream)) return wrong;
@@ -76,9 +79,10 @@ int hipStreamAddCallback(void* stream, void (*call)(void*, int, void*), void* da
 }
 int hipLaunchHostFunc(void* stream, void (*call)(void*), void* data) {
   if (!call) return hip_note(kInvalidValue);
-  if (const int wrong = hip_check_stream(stream)) return wrong;
-  call(data);
-  return kSuccess;
+  return hip_queue(stream, [=] {
+    call(data);
+    return static_cast<int>(kSuccess);
+  });
 }
 
 int hipEventCreate(Event** event) {
@@ -92,8 +96,11 @@ int hipEventDestroy(Event* event) {
 }
 int hipEventRecord(Event* event, void* stream) {
   if (const int wrong = check_event(event) ?: hip_check_stream(stream)) return wrong;
-  event->seconds = gpu().clock();
-  return kSuccess;
+  event->captured = hip_is_captured(stream) ? stream : nullptr;
+  return hip_queue(stream, [event] {
+    if (handles<Event>().has(event)) event->seconds = gpu().clock();
+    return static_cast<int>(kSuccess);
+  });
 }
 int hipEventRecordWithFlags(Event* event, void* stream, unsigned) {
   return hipEventRecord(event, stream);

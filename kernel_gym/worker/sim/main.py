@@ -16,6 +16,7 @@ from kernel_gym.protocol import worker as messages
 from kernel_gym.protocol.request import RequestDispatcher
 from kernel_gym.sandbox import confine, failures
 from kernel_gym.sandbox.channel import Channel
+from kernel_gym.worker.sim.runtime import SimRuntime
 from kernel_gym.worker.sim.torch_owner import ask, describe
 
 Candidate = Callable[..., Any]
@@ -28,7 +29,8 @@ def main(fds: list[int], options: dict[str, Any]) -> None:
     judge = Channel(socket.socket(fileno=fds[0]), buffers=2)
     device = Channel(socket.socket(fileno=fds[1]))
     kernels = fds[2] if len(fds) > 2 else None
-    session = SimWorker(device, options["arch"], options.get("operators", False), kernels)
+    runtime = SimRuntime(device, options["arch"])
+    session = SimWorker(runtime, options.get("operators", False), kernels)
     judge.send({"confinement": options["confinement"]})
     while True:
         message = judge.recv()
@@ -39,25 +41,19 @@ class SimWorker:
     """One candidate on a simulated GPU.
 
     Args:
-        device: The pipe to the simulated GPU.
-        arch: The architecture that it simulates.
+        runtime: The way to the simulated GPU.
         operators: Whether operators of PyTorch are sent to the device, which decides on them.
         kernels: A file for compiled kernels.
     """
 
     def __init__(
-        self,
-        device: Channel,
-        arch: str,
-        operators: bool = False,
-        kernels: int | None = None,
+        self, runtime: SimRuntime, operators: bool = False, kernels: int | None = None
     ) -> None:
         from kernel_gym.devices.sim import memory as sim_memory
         from kernel_gym.worker.sim import compiled, cuda_facade, triton_driver
-        from kernel_gym.worker.sim.runtime import SimRuntime
 
         sim_memory.reserve_range()
-        self.runtime = SimRuntime(device, arch)
+        self.runtime = runtime
         ask(self.runtime)
         triton_driver.install(self.runtime)
         cuda_facade.install(self.runtime)
@@ -67,12 +63,18 @@ class SimWorker:
             torch.autograd.set_multithreading_enabled(False)
             Forwarding(self.runtime).__enter__()
         self.candidate: Candidate | None = None
+        self._last: Any = None
         self._kernels = None if kernels is None else compiled.install(kernels)
+
+    @property
+    def requests(self) -> RequestDispatcher:
+        """The requests that the judge may send."""
+        return REQUESTS
 
     def answer(self, header: dict[str, Any], buffers: Sequence[bytes]) -> dict[str, Any]:
         """Answers a request of the judge; a failure becomes `{"error": {...}}`."""
         try:
-            return REQUESTS.answer(self, header, buffers)
+            return self.requests.answer(self, header, buffers)
         except BaseException as error:  # a candidate may raise anything, SystemExit included
             return {"error": failures.describe(error)}
 
@@ -121,7 +123,7 @@ REQUESTS = RequestDispatcher(
         messages.CallOnSimulator: SimWorker.call,
     },
 )
-"""The requests that the judge may send."""
+"""The requests to a worker with a simulated GPU."""
 
 
 def _describe_output(output: Any) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from kernel_gym.devices.sim.memory import ARENA_BASE, ARENA_SIZE
 from kernel_gym.protocol import device as messages
 from kernel_gym.protocol.fields import TensorOnDevice
 from kernel_gym.protocol.request import Request, encode
@@ -177,6 +178,16 @@ class SimRuntime:
     def clock(self) -> float:
         """Modelled seconds that the device has been busy: for autotuning, not for a verdict."""
         return self._ask(messages.ReadClock())["seconds"]
+
+    def time_of(self, call: Callable[[], Any]) -> float:
+        """Modelled seconds of the work of a call: for autotuning, not for a verdict."""
+        start = self.clock()
+        call()
+        return self.clock() - start
+
+    def on_device(self, address: int) -> bool:
+        """Whether an address is one of the device."""
+        return ARENA_BASE <= address < ARENA_BASE + ARENA_SIZE
 
     @contextlib.contextmanager
     def trial(self) -> Iterator[None]:

@@ -77,7 +77,7 @@ class SimLauncher:
 
     def __init__(self, runtime: SimRuntime, src: Any, metadata: Any) -> None:
         self._runtime = runtime
-        self._types = [t for t in _flatten(src.signature.values())]
+        self._types = [t for t in flatten(src.signature.values())]
         self._block = (metadata.num_warps * metadata.warp_size, 1, 1)
 
     def __call__(self, gx, gy, gz, stream, function, kernel_meta, launch_meta, enter, leave, *args):
@@ -97,7 +97,7 @@ class SimLauncher:
             leave(launch_meta)
 
     def _pairs(self, args: tuple) -> Iterator[tuple[str, Any]]:
-        values = _flatten(args)
+        values = flatten(args)
         for kind in self._types:
             value = next(values, None)  # as on a GPU, trailing constexprs may be absent
             if kind == "constexpr":
@@ -164,9 +164,7 @@ class SimDriver(DriverBase):
 
         def benchmark(call: Callable, quantiles: Any = None, **_: Any) -> Any:
             with self._runtime.trial():
-                start = self._runtime.clock()
-                call()
-                milliseconds = (self._runtime.clock() - start) * 1e3
+                milliseconds = self._runtime.time_of(call) * 1e3
             return [milliseconds] * len(quantiles) if quantiles else milliseconds
 
         return benchmark
@@ -218,9 +216,10 @@ def _expand_descriptor(descriptor: Any) -> Iterator[tuple[str, Any]]:
         yield "i64", value
 
 
-def _flatten(values: Any) -> Iterator[Any]:
+def flatten(values: Any) -> Iterator[Any]:
+    """Yields the values in nested tuples and lists, as launchers expand arguments."""
     for value in values:
         if isinstance(value, tuple | list):
-            yield from _flatten(value)
+            yield from flatten(value)
         else:
             yield value

@@ -49,7 +49,8 @@ def run(program, *words, **variables):
 
 
 @pytest.mark.parametrize(
-    "name", ["exit_zero", "memory", "registered_stack", "runtime_compilation", "small_floats"]
+    "name",
+    ["exit_zero", "graphs", "memory", "registered_stack", "runtime_compilation", "small_floats"],
 )
 def test_programs(build, name):
     done = run(build(FOLDER / f"{name}.hip"))

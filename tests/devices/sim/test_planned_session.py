@@ -1,0 +1,297 @@
+"""Calls that are recorded and then executed give what direct calls give: values and times."""
+
+from __future__ import annotations
+
+import re
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+import torch
+
+from kernel_gym.devices.base import Call, Failed, FailureKind
+from kernel_gym.devices.sim.planned_session import PlannedSession
+from kernel_gym.devices.sim.session import SimSession
+from kernel_gym.devices.sim.toolchain import HipToolchain, hip_toolchain
+from kernel_gym.errors import InputError
+from kernel_gym.plans.identity import plan_hash
+from kernel_gym.plans.types import BufferRole, FillStep, LaunchStep
+from kernel_gym.tasks import Scale, get_task, make_inputs, train_workloads
+
+EXAMPLES = Path(__file__).parents[3] / "kernel_gym/policies/examples"
+TRITON = [
+    "triton2triton/softmax",
+    "triton2triton/layer_norm",
+    "triton2triton/cumsum",
+    "triton2triton/matmul",
+    "triton2triton/causal_attention",
+    "triton2triton/depthwise_conv2d",
+    "triton2triton/grad_norm_clip",
+    "torch2triton/add_rms_norm",
+    "torch2triton/gelu",
+    "torch2triton/cross_entropy",
+]
+HIP = ["hip2hip/transpose", "hip2hip/row_argmax"]
+SOFTMAX = get_task("triton2triton/softmax")
+
+
+def source_of(task):
+    example = EXAMPLES / task.id / "3_good.py"
+    return example.read_text() if task.start_source is None else task.start_source
+
+
+def opened(task, kind=PlannedSession, trusted=True):
+    return closing(kind(task, 1, trusted, seed=3))
+
+
+def workload_of(task):
+    workload = train_workloads(task.problem, Scale.SIM)[0]
+    return make_inputs(task.problem, workload, seed=1), workload.dims
+
+
+def called(task, kind, source):
+    inputs, dims = workload_of(task)
+    with opened(task, kind) as session:
+        assert session.load(source) is None
+        session.call(inputs, dims)  # kernels are tuned in the first call
+        call = session.call(inputs, dims)
+    assert isinstance(call, Call), call
+    return call
+
+
+@pytest.mark.parametrize("name", TRITON + HIP)
+def test_a_plan_gives_the_outputs_and_the_time_of_the_call(name):
+    task = get_task(name)
+    if task.language == "hip" and not isinstance(hip_toolchain("gfx942"), HipToolchain):
+        pytest.skip("no HIP toolchain")
+    source = source_of(task)
+    direct = called(task, SimSession, source)
+    planned = called(task, PlannedSession, source)
+    assert planned.launches == direct.launches > 0
+    assert planned.seconds == pytest.approx(direct.seconds, rel=1e-12)
+    assert planned.codes == direct.codes
+    assert planned.modified_inputs == direct.modified_inputs
+    for ours, theirs in zip(planned.outputs, direct.outputs, strict=True):
+        assert theirs.tensor is not None
+        assert torch.equal(ours.tensor.view(torch.uint8), theirs.tensor.view(torch.uint8))
+
+
+HEAD = """
+import torch, triton
+import triton.language as tl
+@triton.jit
+def double(x, y, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y + at, tl.load(x + at, mask=at < n, other=0.0) * 2, mask=at < n)
+def work(x, y):
+    n = x.numel()
+    double[(triton.cdiv(n, 256),)](x, y, n, BLOCK=256)
+"""
+KEPT = (
+    HEAD
+    + """
+kept = {}
+def softmax(x):
+    if x.shape not in kept:
+        kept[x.shape] = torch.empty_like(x)
+        work(x, kept[x.shape])
+    return kept[x.shape]
+"""
+)
+AT_IMPORT = (
+    HEAD
+    + """
+ready = torch.zeros(1024, device="cuda")
+def softmax(x):
+    work(ready, x)
+    return torch.empty_like(x)
+"""
+)
+COUNTS = (
+    HEAD
+    + """
+calls = [0]
+def softmax(x):
+    calls[0] += 1
+    y = torch.empty_like(x)
+    for _ in range(calls[0]):
+        work(x, y)
+    return y
+"""
+)
+READS = (
+    HEAD
+    + """
+def softmax(x):
+    y = torch.empty_like(x)
+    work(x, y)
+    if y[0, 0].item() > 0:
+        work(y, y)
+    return y
+"""
+)
+FREED = (
+    HEAD
+    + """
+def softmax(x):
+    y = torch.empty_like(x)
+    address = y.data_ptr()
+    del y
+    torch.empty(1, device="cuda")
+    class Pointer:
+        dtype = torch.float32
+        def data_ptr(self):
+            return address
+    work(x, Pointer())
+    return torch.empty_like(x)
+"""
+)
+COMPUTES = "def softmax(x):\n    return x.exp()\n"
+MANY = HEAD + "def softmax(x):\n    for _ in range(5000): work(x, x)\n    return x\n"
+TABLE = (
+    HEAD
+    + """
+def softmax(x):
+    table = torch.arange(1 << 19, dtype=torch.int32).cuda()
+    return torch.empty_like(x)
+"""
+)
+BROKEN = "def softmax(x):\n    return triton\n"
+REFUSED = {
+    "earlier": (KEPT, "allocated before it"),
+    "import": (AT_IMPORT, "allocated before it"),
+    "counts": (COUNTS, "two recordings of one call differ"),
+    "reads": (READS, "reading device memory|recorded without data"),
+    "freed": (FREED, "is in no allocation"),
+    "computes": (COMPUTES, "is refused on device tensors"),
+    "many": (MANY, "expected a list of at most 4096"),
+    "table": (TABLE, "bytes of constants"),
+    "broken": (BROKEN, "NameError"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_has_no_plan_is_the_failure_of_the_candidate(name):
+    source, message = REFUSED[name]
+    inputs, dims = workload_of(SOFTMAX)
+    with opened(SOFTMAX, trusted=False) as session:
+        assert session.load(source) is None
+        failed = session.call(inputs, dims)
+    assert isinstance(failed, Failed), failed
+    assert failed.kind is FailureKind.RUNTIME
+    assert re.search(message, failed.message), failed
+
+
+def test_refused_operators_are_reported_with_the_call():
+    source = "def softmax(x):\n    try:\n        x.exp()\n    finally:\n        return x.clone()\n"
+    inputs, dims = workload_of(SOFTMAX)
+    with opened(SOFTMAX, trusted=False) as session:
+        assert session.load(source) is None
+        call = session.call(inputs, dims)
+    assert isinstance(call, Call), call
+    assert [name for name in call.refused if "exp" in name]
+    assert torch.equal(call.outputs[0].tensor, inputs["x"])
+
+
+def test_a_fault_in_a_kernel_of_a_plan_is_described():
+    source = HEAD + "def softmax(x):\n    work(x, torch.empty(8, device='cuda'))\n    return x\n"
+    inputs, dims = workload_of(SOFTMAX)
+    with opened(SOFTMAX, trusted=False) as session:
+        assert session.load(source) is None
+        failed = session.call(inputs, dims)
+    assert isinstance(failed, Failed)
+    assert "tensor allocated" in failed.message
+
+
+def test_the_plan_of_a_shape_holds_no_values():
+    inputs, dims = workload_of(SOFTMAX)
+    others = {name: torch.zeros_like(value) for name, value in inputs.items()}
+    with opened(SOFTMAX) as session:
+        assert session.load(SOFTMAX.start_source) is None
+        plan, same = session.record(inputs, dims), session.record(others, dims)
+    assert plan_hash(plan) == plan_hash(same)
+    assert [buffer.role for buffer in plan.buffers] == [BufferRole.INPUT, BufferRole.SCRATCH]
+    assert plan.launches == 1
+    (step,) = plan.steps
+    assert isinstance(step, LaunchStep)
+    pointers = [one for argument in step.arguments for one in argument.references]
+    assert sorted(one.buffer for one in pointers) == [0, 1]
+
+
+TUNED = """
+import torch, triton
+import triton.language as tl
+@triton.autotune([triton.Config({"BLOCK": b}) for b in (16, 1024)], key=["n"], reset_to_zero=["y"])
+@triton.jit
+def double(x, y, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y + at, tl.load(x + at, mask=at < n, other=0.0) * 2, mask=at < n)
+def softmax(x):
+    y = torch.empty_like(x)
+    n = x.numel()
+    double[lambda meta: (triton.cdiv(n, meta["BLOCK"]),)](x, y, n)
+    return y
+"""
+
+
+def test_host_code_that_tunes_itself_is_told_times_and_leaves_no_trace():
+    inputs, dims = workload_of(SOFTMAX)
+    with opened(SOFTMAX, SimSession) as session:
+        assert session.load(TUNED) is None
+        session.call(inputs, dims)
+        direct = session.call(inputs, dims)
+    with opened(SOFTMAX) as session:
+        assert session.load(TUNED) is None
+        plan = session.record(inputs, dims)
+        call = session.execute(plan, inputs, dims)
+    assert plan.launches == 1
+    assert not any(isinstance(step, FillStep) for step in plan.steps)
+    assert (len(plan.codes), len(plan.kernels), len(plan.buffers)) == (1, 1, 2)
+    assert call.codes == direct.codes
+    assert torch.equal(call.outputs[0].tensor, 2 * inputs["x"])
+
+
+KEEPS = """
+#include <hip/hip_runtime.h>
+__device__ int calls = 5;
+__device__ int* place = &calls;
+__global__ void count(float* y) { y[threadIdx.x] = calls; if (!threadIdx.x) *place += 1; }
+extern "C" int transpose(const float* x, float* y, int64_t rows, int64_t cols, hipStream_t stream) {
+  count<<<1, 64, 0, stream>>>(y);
+  count<<<1, 64, 0, stream>>>(y + 64);
+  int* found;
+  if (hipGetSymbolAddress((void**)&found, HIP_SYMBOL(calls))) return 1;
+  hipMemsetAsync(found, 0, 4, stream);
+  count<<<1, 64, 0, stream>>>(y + 128);
+  return hipGetLastError();
+}
+"""
+
+
+@pytest.mark.skipif(not isinstance(hip_toolchain("gfx942"), HipToolchain), reason="no toolchain")
+def test_device_variables_have_their_first_values_in_each_call():
+    task = get_task("hip2hip/transpose")
+    inputs, dims = workload_of(task)
+    with opened(task, trusted=False) as session:
+        assert session.load(KEEPS) is None
+        calls = [session.call(inputs, dims) for _ in range(3)]
+    for call in calls:
+        assert isinstance(call, Call), call
+        values = call.outputs[0].tensor.view(-1)[:192:64]
+        assert values.tolist() == [5.0, 6.0, 0.0]
+
+
+def test_imported_tasks_are_refused():
+    recorded = next(task for task in _imported())
+    with pytest.raises(InputError, match="have no plan yet"):
+        PlannedSession(recorded, 1, True)
+
+
+def _imported():
+    class Problem:
+        recorded = True
+
+    class Imported:
+        id, problem = "imported/one", Problem()
+
+    yield Imported()
