@@ -27,6 +27,7 @@ from kernel_gym.devices.answers import (
 )
 from kernel_gym.devices.base import Call, DeviceLostError, Failed
 from kernel_gym.devices.budget import HostBudget
+from kernel_gym.devices.operators import USUAL as USUAL_OPERATORS
 from kernel_gym.devices.sim import memory as sim_memory
 from kernel_gym.devices.sim.device import SimDevice
 from kernel_gym.devices.sim.session import MEMORY
@@ -162,7 +163,7 @@ class Device:
         memory = sim_memory.create_file()
         theirs, self.sock = socket.socketpair()
         options = {"threads": 1, "memory": MEMORY, "launch_limit": 2.0, "sample_seed": 0}
-        options["operators"] = operators
+        options |= {"operators": operators, "permitted": sorted(USUAL_OPERATORS)}
         try:
             self.child = shared_template().fork(
                 "device", [memory, theirs.fileno()], options | {"arch": "gfx942"}

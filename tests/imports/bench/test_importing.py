@@ -2,7 +2,7 @@
 
 import pytest
 
-from kernel_gym.devices.base import InfraError
+from kernel_gym.devices.base import BrokenTaskError, InfraError
 from kernel_gym.imports.bench.importing import import_suite
 from kernel_gym.imports.bench.recorded import UnsoundWorkloadsError
 from kernel_gym.imports.manifest import DeviceVerdict, ImportStatus, read_data
@@ -186,7 +186,7 @@ def test_a_task_on_which_the_device_failed_is_tried_again_next_time(checkout, tm
 def test_code_of_a_suite_that_fails_in_its_reference_is_to_blame_itself(checkout, tmp_path):
     class Broken(Bench):
         def admit(self, task):
-            raise InfraError("the reference of tiny/a failed: a fault")
+            raise BrokenTaskError("the reference of tiny/a failed: a fault")
 
     entry = imported(checkout, tmp_path, Broken(), only="a")["a"].entry
     assert entry.status("sim:gfx942") is ImportStatus.UNSUPPORTED

@@ -60,7 +60,12 @@ class Traced(TracedProblem):
     ("problem", "ours"),
     [
         (Traced(), True),
-        (SimpleNamespace(suite="other", claimed=False, recorded=False, name="other"), False),
+        (
+            SimpleNamespace(
+                suite="other", claimed=False, rewritten=False, recorded=False, name="other"
+            ),
+            False,
+        ),
     ],
     ids=["traced", "upstream"],
 )

@@ -9,11 +9,19 @@ from kernel_gym.sim.compiler.scalar_ops import ENDS_BLOCK
 from tests.sim.support import kernel_text, launch
 
 JUMP = """
+	s_mov_b32 s22, {distance}
+	s_getpc_b64 s[20:21]
+	s_add_u32 s20, s20, s22
+	s_addc_u32 s21, s21, 0
+	s_setpc_b64 s[20:21]
+"""
+LONG_BRANCH = """
 	s_getpc_b64 s[20:21]
 	s_add_u32 s20, s20, {distance}
 	s_addc_u32 s21, s21, 0
 	s_setpc_b64 s[20:21]
 """
+"""As compilers write it: the decoder reads the distance from the bytes."""
 WORK = "\tv_add_u32_e32 v1, v1, v1\n"
 CALL = """
 	s_getpc_b64 s[20:21]
@@ -50,6 +58,17 @@ def test_a_jump_behind_a_head_is_a_fault(engine, distance):
     assert result.fault is not None
     assert result.fault.kind == "jump"
     assert "computed address" in result.fault.message
+
+
+@pytest.mark.parametrize("left_out", [0, 1, 7])
+def test_all_work_behind_a_long_branch_is_counted(engine, left_out):
+    """Its target is a head. The distance counts from behind `s_getpc_b64`; three moves follow."""
+    result, _ = outcome(engine, LONG_BRANCH.format(distance=16 + 4 * left_out) + 20 * WORK)
+    assert result.fault is None
+    more, _ = outcome(engine, LONG_BRANCH.format(distance=16 + 4 * left_out) + 21 * WORK)
+    other, _ = outcome(engine, LONG_BRANCH.format(distance=20 + 4 * left_out) + 20 * WORK)
+    assert more.wave_instructions == result.wave_instructions + 1
+    assert other.wave_instructions == result.wave_instructions - 1
 
 
 def test_a_fault_in_all_workgroups_ends_a_modelled_launch(engine):

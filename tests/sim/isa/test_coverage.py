@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kernel_gym.sim import native
-from kernel_gym.sim.asm.errors import UnsupportedInstruction
+from kernel_gym.sim.asm.errors import AsmError
 from kernel_gym.sim.compiler.decode import decode_kernel
 from tests.sim.isa import pcode
 from tests.sim.isa.forms import TARGETS, forms
@@ -13,6 +13,9 @@ from tests.sim.isa.known import ELSEWHERE, REFUSED, find
 from tests.sim.support import kernel_text, parse
 
 pytest.importorskip("tinygrad")
+
+UNREAD = {"v_pk_fmac_f16"}
+"""Operations whose 64-bit form LLVM 19 assembles and does not disassemble: a compile error."""
 
 
 def decode(text: str, target: str) -> None:
@@ -30,9 +33,13 @@ def test_every_operation_decodes_or_is_refused_with_its_place(target):
             continue
         try:
             decode(text, target)
-        except UnsupportedInstruction as error:
+        except AsmError as error:  # of the decoder, or of LLVM
             refused += 1
-            placed = f"line {error.line}: `{text}`" in str(error)
+            if form.name in UNREAD and "is no instruction of" in str(error):
+                continue
+            placed = f"line {error.line}: `{text.split()[0]}" in str(
+                error
+            )  # LLVM writes the operands
             if not placed or not find(REFUSED, form.name):
                 unexpected.append(str(error))
         else:

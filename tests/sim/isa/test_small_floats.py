@@ -155,7 +155,12 @@ def convert(
         lines += [f"s_add_u32 s8, s6, {256 * i}", "s_addc_u32 s9, s7, 0"]
         lines.append(f"global_store_dword v1, v{OUT + i}, s[8:9]")
     kernel = kernel_text("\n".join(f"\t{line}" for line in lines if line), arguments=2)
-    for old, new in (("gfx942", "gfx950"), ("vgpr 64", "vgpr 112"), ("offset 64", "offset 112")):
+    for old, new in (
+        ("gfx942", "gfx950"),
+        ("vgpr 64", "vgpr 112"),
+        ("vgpr_count:     64", "vgpr_count:     112"),
+        ("offset 64", "offset 112"),
+    ):
         kernel = kernel.replace(old, new)
     result = np.zeros((rows, LANES), np.uint32)
     run(engine, kernel, (1,), [inputs, result])
