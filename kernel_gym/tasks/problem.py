@@ -21,11 +21,8 @@ from kernel_gym.tasks.content import defining_texts
 from kernel_gym.tasks.names import GLUON_FILE, KERNEL_FILES, Mode
 from kernel_gym.tasks.prompt_parts import PromptParts
 from kernel_gym.tasks.shapes import shape_of
-from kernel_gym.tasks.worker_reference import WorkerReference
+from kernel_gym.tasks.worker_reference import Dims, Value, WorkerReference
 from kernel_gym.tasks.workload import Split, Workload
-
-Value = torch.Tensor | int | float
-"""One argument of a call: a CPU tensor or a scalar."""
 
 CATEGORIES = (
     "Activation",
@@ -109,10 +106,6 @@ class Axis:
     low: int
     high: int
     multiple: int = 1
-
-
-Dims = Mapping[str, int]
-"""The size of each axis."""
 
 
 def points(

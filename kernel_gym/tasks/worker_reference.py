@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from kernel_gym.tasks.problem import Dims, Value
+import torch
+
+Dims = Mapping[str, int]
+"""The size of each axis."""
+Value = torch.Tensor | int | float
+"""One argument of a call: a tensor or a scalar."""
 
 
 class WorkerReference(ABC):

@@ -44,9 +44,9 @@ int hip_queue(const void* stream, Work work) {
   if (const int wrong = hip_check_stream(stream)) return wrong;
   {
     std::lock_guard<std::recursive_mutex> hold(capture_lock());
-    const auto found = captures().find(stream);
-    if (found != captures().end()) {
-      found->second.work.push_back(std::move(work));
+    const auto capture = captures().find(stream);
+    if (capture != captures().end()) {
+      capture->second.work.push_back(std::move(work));
       return kSuccess;
     }
   }
@@ -67,10 +67,10 @@ int hipStreamEndCapture(void* stream, Graph** graph) {
   if (!graph) return hip_note(kInvalidValue);
   if (const int wrong = hip_check_stream(stream)) return wrong;
   std::lock_guard<std::recursive_mutex> hold(capture_lock());
-  const auto found = captures().find(stream);
-  if (found == captures().end()) return hip_note(kIllegalState);
-  *graph = handles<Graph>().add(std::move(found->second));
-  captures().erase(found);
+  const auto capture = captures().find(stream);
+  if (capture == captures().end()) return hip_note(kIllegalState);
+  *graph = handles<Graph>().add(std::move(capture->second));
+  captures().erase(capture);
   return kSuccess;
 }
 int hipStreamIsCapturing(void* stream, int* state) {
