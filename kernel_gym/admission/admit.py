@@ -22,6 +22,7 @@ from kernel_gym.tasks.verdicts import AdmissionVerdict, ModeVerdict, content_has
 
 _FIRST = {"triton": Mode.TRITON2TRITON, "hip": Mode.HIP2HIP}
 """The mode in which a language's start kernel is evaluated."""
+_mode_verdict = partial(ModeVerdict, protocol=PROTOCOL_VERSION)
 
 
 class AdmissionError(RuntimeError):
@@ -70,7 +71,7 @@ def _admit(
     problem: Problem, executor: Executor, device: Device, rooms: HeadRoom
 ) -> AdmissionVerdict | AdmissionError:
     content = content_hash(problem)  # first, since the files may be edited during the checks
-    verdict = partial(AdmissionVerdict, content=content, protocol=PROTOCOL_VERSION)
+    verdict = partial(AdmissionVerdict, content=content)
     hardware = device.description.hardware
     languages = {mode: Task(problem, mode).language for mode in modes_of(problem)}
     known = device.description.languages
@@ -82,7 +83,7 @@ def _admit(
             (k, name): make(problem, k) for k in with_start for name, make in KERNELS[k].items()
         }
     except Exception as error:
-        refused = ModeVerdict(refused=(_raised(problem, error),))
+        refused = _mode_verdict(refused=(_raised(problem, error),))
         modes = {mode: refused for mode, language in languages.items() if language in tried}
         return verdict(controls={}, devices={hardware: modes})
     starts = {language: _submit(executor, problem, language) for language in with_start}
@@ -113,7 +114,7 @@ def _without_start(
             room = rooms.of_reference(problem)
         except ReferenceFailed as error:
             refused = (f"its PyTorch reference: {error}",)
-    return {mode: ModeVerdict(refused=refused, head_room=room) for mode in modes}
+    return {mode: _mode_verdict(refused=refused, head_room=room) for mode in modes}
 
 
 def _submit(
@@ -179,5 +180,5 @@ def _modes(
                 room = rooms.of(task, evaluation)
             except ReferenceFailed as error:
                 reasons = (*refused, f"its PyTorch reference: {error}")
-        verdicts[mode] = ModeVerdict(refused=reasons, head_room=room)
+        verdicts[mode] = _mode_verdict(refused=reasons, head_room=room)
     return verdicts

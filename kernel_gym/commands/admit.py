@@ -127,7 +127,7 @@ def _problems(suite: str | None, tasks: list[str] | None) -> list[Problem]:
 
 
 def _not_current(problems: list[Problem], device: str) -> list[Problem]:
-    """Returns the problems that lack a verdict in a mode that the device can build."""
+    """Returns the problems that lack a verdict of today's protocol in a mode of the device."""
     from kernel_gym.devices import describe
     from kernel_gym.judge.protocol import PROTOCOL_VERSION
     from kernel_gym.tasks.task import Task, modes_of
@@ -137,10 +137,10 @@ def _not_current(problems: list[Problem], device: str) -> list[Problem]:
 
     def current(problem: Problem) -> bool:
         verdict = stored_verdict(problem)
-        if verdict is None or verdict.protocol != PROTOCOL_VERSION:
-            return False
+        stored = verdict.devices.get(described.hardware, {}) if verdict else {}
+        known = {mode for mode, found in stored.items() if found.protocol == PROTOCOL_VERSION}
         wanted = {m for m in modes_of(problem) if Task(problem, m).language in described.languages}
-        return wanted <= verdict.devices.get(described.hardware, {}).keys()
+        return wanted <= known
 
     return [problem for problem in problems if not current(problem)]
 

@@ -29,6 +29,8 @@ class ModeVerdict(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
+    protocol: str
+    """The version of the protocol by which the start kernel was judged."""
     refused: tuple[str, ...] = ()
     """Reasons for a refusal; empty if the mode is not refused."""
     head_room: float | None = None
@@ -41,7 +43,6 @@ class AdmissionVerdict(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     content: str
-    protocol: str
     rules: str = RULES_VERSION
     controls: dict[str, str]
     """By control: `fails`, why it does not apply, or which of its answers pass."""
@@ -85,12 +86,13 @@ def stored_verdict(problem: Problem) -> AdmissionVerdict | None:
 def store_verdict(problem: Problem, verdict: AdmissionVerdict) -> None:
     """Writes a verdict into the problem's folder, merged with those of other devices.
 
-    Verdicts on other content are dropped. Verdicts on generated problems are not stored.
+    Verdicts on other content are dropped. Those of other devices keep the version of the protocol
+    that they were reached by. Verdicts on generated problems are not stored.
     """
     if problem.folder is None:
         return
     former = stored_verdict(problem)
-    if former is not None and former.protocol == verdict.protocol:
+    if former is not None:
         devices = former.devices | verdict.devices
         verdict = verdict.model_copy(update={"devices": dict(sorted(devices.items()))})
     text = verdict.model_dump_json() + "\n"  # one line: a verdict is replaced as a whole

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-from functools import cache
+from functools import cache, partial
 
 import pytest
 from typer.testing import CliRunner
@@ -37,6 +37,7 @@ DEVICES = ("sim:gfx942", "sim:gfx950")
 DEVICE = DEVICES[0]
 SHARE = 20
 """One of this many problems is admitted again, and all that have changed."""
+mode_verdict = partial(ModeVerdict, protocol=PROTOCOL_VERSION)
 runner = CliRunner()
 
 
@@ -97,14 +98,16 @@ def test_no_control_passes_and_no_task_is_refused():
         verdict = stored_verdict(problem)
         if verdict is None:
             continue  # changed: admitted above
-        assert verdict.protocol == PROTOCOL_VERSION, "run kernel-gym admit --resume"
         wrong = {
             control: found
             for control, found in verdict.controls.items()
             if found != FAILS and not found.startswith("does not apply")
         }
         assert wrong == {}, name
-        assert set(verdict.devices[device_of(problem)]) == set(modes_of(problem))
+        modes = verdict.devices[device_of(problem)]
+        assert set(modes) == set(modes_of(problem))
+        protocols = {found.protocol for found in modes.values()}
+        assert protocols == {PROTOCOL_VERSION}, "run kernel-gym admit --resume"
         assert Status.REFUSED not in {verdict.status(mode) for mode in modes_of(problem)}
 
 
@@ -206,16 +209,15 @@ def test_a_verdict_falls_with_the_content(outside, monkeypatch):
     problem = get_problem("changing_gelu")
     verdict = AdmissionVerdict(
         content=content_hash(problem),
-        protocol=PROTOCOL_VERSION,
         controls={},
-        devices={DEVICE: {Mode.TORCH2TRITON: ModeVerdict(head_room=2.0)}},
+        devices={DEVICE: {Mode.TORCH2TRITON: mode_verdict(head_room=2.0)}},
     )
     store_verdict(problem, verdict)
     assert (folder / "admission.json").read_text().count("\n") == 1
     task = get_task("torch2triton/changing_gelu")
     assert status_of(task) is Status.ADMITTED
     assert status_of(get_task("triton2triton/changing_gelu")) is Status.UNKNOWN
-    other = verdict.model_copy(update={"devices": {"cuda:0": {Mode.TORCH2TRITON: ModeVerdict()}}})
+    other = verdict.model_copy(update={"devices": {"cuda:0": {Mode.TORCH2TRITON: mode_verdict()}}})
     store_verdict(problem, other)
     assert set(stored_verdict(problem).devices) == {DEVICE, "cuda:0"}
     kernel = folder / "baseline.py"
@@ -238,14 +240,35 @@ def test_a_verdict_without_hip_is_not_enough_where_there_is_a_compiler(outside, 
     monkeypatch.setenv(TASKS_PATH, str(outside))
     copy_problem("transpose", "half_tried", outside)
     problem = get_problem("half_tried")
-    modes = dict.fromkeys((m for m in modes_of(problem) if "hip" not in m), ModeVerdict())
-    verdict = {"content": content_hash(problem), "protocol": PROTOCOL_VERSION, "controls": {}}
+    modes = dict.fromkeys((m for m in modes_of(problem) if "hip" not in m), mode_verdict())
+    verdict = {"content": content_hash(problem), "controls": {}}
     store_verdict(problem, AdmissionVerdict(**verdict, devices={DEVICE: modes}))
     assert _not_current([problem], DEVICE) == [problem]
-    modes |= dict.fromkeys(modes_of(problem), ModeVerdict())
+    modes |= dict.fromkeys(modes_of(problem), mode_verdict())
     store_verdict(problem, AdmissionVerdict(**verdict, devices={DEVICE: modes}))
     assert _not_current([problem], DEVICE) == []
     assert _not_current([problem], DEVICES[1]) == [problem]
+
+
+def test_a_verdict_of_an_older_protocol_is_kept_and_is_not_current(outside, monkeypatch):
+    monkeypatch.setenv(TASKS_PATH, str(outside))
+    copy_problem("gelu", "older_gelu", outside)
+    problem = get_problem("older_gelu")
+
+    def store(device, protocol):
+        modes = dict.fromkeys(modes_of(problem), ModeVerdict(protocol=protocol))
+        content = content_hash(problem)
+        store_verdict(
+            problem, AdmissionVerdict(content=content, controls={}, devices={device: modes})
+        )
+
+    store("NVIDIA H200", "0")
+    store(DEVICE, "0")
+    assert _not_current([problem], DEVICE) == [problem]
+    store(DEVICE, PROTOCOL_VERSION)
+    assert _not_current([problem], DEVICE) == []
+    stored = stored_verdict(problem).devices["NVIDIA H200"]
+    assert {found.protocol for found in stored.values()} == {"0"}
 
 
 def test_measured_and_modelled_head_room_have_tables_of_their_own(outside, monkeypatch):
@@ -253,11 +276,9 @@ def test_measured_and_modelled_head_room_have_tables_of_their_own(outside, monke
     copy_problem("gelu", "measured_gelu", outside)
     problem = get_problem("measured_gelu")
     rooms = {DEVICE: 3.25, "NVIDIA H200": 7.75}
-    devices = {d: {Mode.TRITON2TRITON: ModeVerdict(head_room=r)} for d, r in rooms.items()}
+    devices = {d: {Mode.TRITON2TRITON: mode_verdict(head_room=r)} for d, r in rooms.items()}
     content = content_hash(problem)
-    store_verdict(
-        problem, AdmissionVerdict(content=content, protocol="1", controls={}, devices=devices)
-    )
+    store_verdict(problem, AdmissionVerdict(content=content, controls={}, devices=devices))
     modelled, measured = control_table().partition("## Head-room, modelled")[2].split("\n## ")[:2]
     assert "| measured_gelu | 3.2 |" in modelled
     assert "Head-room, measured on one NVIDIA H200" in measured
@@ -266,14 +287,12 @@ def test_measured_and_modelled_head_room_have_tables_of_their_own(outside, monke
 
 def test_a_task_is_saturated_only_if_it_is_so_everywhere():
     def verdict(*rooms):
-        devices = {f"d{i}": {Mode.HIP2HIP: ModeVerdict(head_room=r)} for i, r in enumerate(rooms)}
-        return AdmissionVerdict(content="", protocol="1", controls={}, devices=devices)
+        devices = {f"d{i}": {Mode.HIP2HIP: mode_verdict(head_room=r)} for i, r in enumerate(rooms)}
+        return AdmissionVerdict(content="", controls={}, devices=devices)
 
     assert verdict(1.1).status(Mode.HIP2HIP) is Status.SATURATED
     assert verdict(1.1, 2.0).status(Mode.HIP2HIP) is Status.ADMITTED
     assert verdict(1.1, 2.0).head_room(Mode.HIP2HIP) == 2.0
-    refused = ModeVerdict(refused=("no",), head_room=9.0)
-    both = AdmissionVerdict(
-        content="", protocol="1", controls={}, devices={"d": {Mode.HIP2HIP: refused}}
-    )
+    refused = mode_verdict(refused=("no",), head_room=9.0)
+    both = AdmissionVerdict(content="", controls={}, devices={"d": {Mode.HIP2HIP: refused}})
     assert both.status(Mode.HIP2HIP) is Status.REFUSED
