@@ -21,7 +21,7 @@ from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
 SOURCES = Path("kernel_gym/sim/csrc")
-HIP_RUNTIME = Path("kernel_gym/worker/hip")
+HIP_RUNTIME = Path("kernel_gym/simulated_rocm/csrc")
 TORCH_DEVICE = Path("kernel_gym/torch_device")
 COMMON_FLAGS = [
     "-std=c++17",
@@ -91,7 +91,7 @@ def build_torch_device(folder: Path) -> None:
 def hip_runtime() -> Extension:
     """Returns the host side of HIP that candidates link against on the simulator."""
     return Extension(
-        "kernel_gym.worker.hip._hip_runtime",
+        "kernel_gym.simulated_rocm._hip_runtime",
         sources=sorted(str(path) for path in HIP_RUNTIME.glob("hip_*.cpp")),
         depends=[str(path) for path in HIP_RUNTIME.glob("*.h")],
         extra_compile_args=["-std=c++17", "-O2", "-g0", "-Wall"],

@@ -26,13 +26,13 @@ def seconds():
 _TORCH = _CHILDREN + "import torch\ntorch.ones(4).sum()\nprint(seconds())\n"
 _DEVICE = (
     _CHILDREN
-    + "import kernel_gym.sim\nkernel_gym.sim.enable()\nimport torch\n"
+    + "import kernel_gym\nkernel_gym.enable_simulation()\nimport torch\n"
     + "torch.ones(4, device='cuda').sum()\nprint(seconds())\n"
 )
 _WARM = """
 import json, time
-import kernel_gym.sim
-kernel_gym.sim.enable()
+import kernel_gym
+kernel_gym.enable_simulation()
 import torch, triton
 import triton.language as tl
 

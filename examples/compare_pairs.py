@@ -21,7 +21,7 @@ SHOWN = 10
 def model(only: list[str]) -> dict[str, Any]:
     """The pairs as the simulator models them."""
     from kernel_gym.programs.confined import run_program
-    from kernel_gym.worker.sim.settings import SimSettings
+    from kernel_gym.simulated_rocm.settings import SimSettings
 
     header = {
         "name": PROGRAM.name,

@@ -50,7 +50,7 @@ def outside(
     Example: KERNEL_GYM_CHECKOUTS=../checkouts python -m benchmarks outside --out outside
     """
     from benchmarks.outside.run import OutsideLimits
-    from kernel_gym.worker.sim.settings import SimSettings
+    from kernel_gym.simulated_rocm.settings import SimSettings
 
     with one_line_errors():
         programs = suites.programs(_checkouts())

@@ -18,7 +18,7 @@ from kernel_gym.inert import inert_line
 from kernel_gym.programs.command import CommandEnd, CommandError, run_command
 from kernel_gym.programs.exit_codes import exit_code
 from kernel_gym.programs.results import read_results
-from kernel_gym.worker.sim.settings import SimSettings
+from kernel_gym.simulated_rocm.settings import SimSettings
 
 MAX_OUTPUT_BYTES = 1 << 18
 """Bytes of a program's output that are searched for a reason."""

@@ -123,7 +123,7 @@ def _toolchain(arch: str) -> HipToolchain:
     toolchain = hip_toolchain(arch)
     if not isinstance(toolchain, HipToolchain):
         raise InfraError(f"{toolchain.problem}; install it: {toolchain.fix}")
-    if importlib.util.find_spec("kernel_gym.worker.hip._hip_runtime") is None:
+    if importlib.util.find_spec("kernel_gym.simulated_rocm._hip_runtime") is None:
         raise InfraError("kernel-gym's HIP runtime is not built; install the package again")
     return toolchain
 

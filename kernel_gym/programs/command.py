@@ -14,7 +14,7 @@ from pathlib import Path
 
 from kernel_gym.programs.environment import environment
 from kernel_gym.programs.exit_codes import NOT_FOUND, NOT_RUNNABLE, SIGNALLED
-from kernel_gym.worker.sim.settings import SimSettings
+from kernel_gym.simulated_rocm.settings import SimSettings
 
 GRACE = 5.0
 """Seconds between the request to end and the kill."""

@@ -10,7 +10,7 @@ from typing import Any
 from kernel_gym.errors import InputError
 from kernel_gym.inert import inert_text
 from kernel_gym.programs.results import Summary
-from kernel_gym.worker.sim.settings import SimSettings
+from kernel_gym.simulated_rocm.settings import SimSettings
 
 LANGUAGES = {".py": "triton", ".hip": "hip", ".cpp": "hip", ".cu": "hip"}
 """The language of a file, by its ending."""
@@ -42,9 +42,9 @@ def run_program(
         InputError: It is a HIP program and the compiler is missing.
     """
     from kernel_gym.devices.sim import memory as sim_memory
+    from kernel_gym.programs.local_runtime import device_memory
     from kernel_gym.sandbox.confine import WorkerLimits
     from kernel_gym.sandbox.spawn import shared_template
-    from kernel_gym.worker.sim.local import device_memory
 
     header = _with_toolchain(header, settings.arch)
     memory, output = sim_memory.create_file(), os.memfd_create("kernel-gym-output")

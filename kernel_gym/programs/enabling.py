@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from kernel_gym.torch_device import library
 
 if TYPE_CHECKING:
-    from kernel_gym.worker.sim.enabled import Simulation
+    from kernel_gym.programs.simulation import Simulation
 
 
 def enable_simulation(
@@ -43,13 +43,13 @@ def enable_simulation(
 
     Example:
         ```python
-        simulation = kernel_gym.sim.enable()
+        simulation = kernel_gym.enable_simulation()
         import torch
 
         torch.ones(4, device="cuda").sum().item()  # 4.0
         ```
     """
     library.load_before_torch()  # the next line imports PyTorch
-    from kernel_gym.worker.sim.enabled import enable
+    from kernel_gym.programs.simulation import enable
 
     return enable(arch, threads, memory, launch_limit, audit, bounds)

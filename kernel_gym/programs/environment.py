@@ -8,11 +8,11 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from kernel_gym.worker.hip.drop_in.folders import compiler_folder, library_folder
-from kernel_gym.worker.sim import settings as variables
-from kernel_gym.worker.sim.settings import SimSettings
+from kernel_gym.simulated_rocm import settings as variables
+from kernel_gym.simulated_rocm.folders import compiler_folder, library_folder
+from kernel_gym.simulated_rocm.settings import SimSettings
 
-HOOK = Path(variables.__file__).parent / "hook"
+HOOK = Path(__file__).with_name("hook")
 """The folder with the `sitecustomize` that brings the GPU up in a Python."""
 
 

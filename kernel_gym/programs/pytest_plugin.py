@@ -47,8 +47,8 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
 def _bring_up(device: str) -> None:
     from kernel_gym.errors import InputError
     from kernel_gym.programs.environment import environment
-    from kernel_gym.worker.sim.in_process import start
-    from kernel_gym.worker.sim.settings import SimSettings
+    from kernel_gym.programs.in_process import start
+    from kernel_gym.simulated_rocm.settings import SimSettings
 
     folder = Path(tempfile.mkdtemp(prefix="kernel-gym-"))
     try:
@@ -83,8 +83,8 @@ class KernelWatch:
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """Prints what ran, unless `kernel-gym sim` does."""
         from kernel_gym.programs.results import read_results
+        from kernel_gym.simulated_rocm.settings import SimSettings
         from kernel_gym.symbols import plain_name
-        from kernel_gym.worker.sim.settings import SimSettings
 
         settings = SimSettings.from_environment()
         if not self._own_summary or settings is None or settings.results is None:
@@ -104,7 +104,7 @@ class KernelWatch:
 
 
 def _record_missing(error: BaseException) -> None:
-    from kernel_gym.worker.sim.missing import lack_of
+    from kernel_gym.programs.missing import lack_of
 
     recorder, lack = getattr(_simulation(), "observer", None), lack_of(error)
     if recorder is not None and lack is not None:
@@ -119,5 +119,5 @@ def _take_fault() -> dict[str, Any] | None:
 
 def _simulation() -> Any:
     """Returns the device of this process, or None."""
-    enabled = sys.modules.get("kernel_gym.worker.sim.enabled")
+    enabled = sys.modules.get("kernel_gym.programs.simulation")
     return enabled.simulation() if enabled else None

@@ -1,7 +1,8 @@
 """Reads the documents that the processes of a program wrote, and sums them up.
 
-`kernel_gym.worker.sim.results` writes them. A program may crash at any point and may write nonsense
-into its documents, so that each line is checked, and what is no record is only counted.
+`kernel_gym.simulated_rocm.result_recorder` writes them. A program may crash at any point and may
+write nonsense into its documents, so that each line is checked, and what is no record is only
+counted.
 """
 
 from __future__ import annotations

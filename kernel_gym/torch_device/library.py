@@ -94,7 +94,7 @@ def load() -> ctypes.CDLL:
         if "torch" in sys.modules and torch is not None and not build.is_for_gpus(torch):
             raise TorchDeviceError(
                 "PyTorch is imported already, expected the simulated GPU first: call "
-                "kernel_gym.sim.enable() before `import torch`, or run the program with "
+                "kernel_gym.enable_simulation() before `import torch`, or run the program with "
                 "`kernel-gym sim -- COMMAND`"
             )
         path = build.find_library() or build.build()

@@ -20,7 +20,7 @@ ROLES = {
     "compiler": Role("kernel_gym.worker.hip.compiler"),
     "gpu": Role("kernel_gym.worker.gpu.main"),
     "tracer": Role("kernel_gym.imports.tracing.main"),
-    "script": Role("kernel_gym.worker.sim.script"),
+    "script": Role("kernel_gym.programs.script"),
     "upstream": Role("kernel_gym.imports.upstream.main"),
     "device": Role("kernel_gym.devices.sim.server", confined=False),
 }

@@ -14,8 +14,8 @@ from kernel_gym.devices.sim.planned_session import PlannedSession
 from kernel_gym.devices.sim.toolchain import HipToolchain, hip_toolchain
 from kernel_gym.launcher.process import LauncherProcess
 from kernel_gym.plans.types import CodeForm, LaunchPlan, PlanCode
+from kernel_gym.simulated_rocm.folders import library_folder
 from kernel_gym.tasks import Scale, get_task, make_inputs, train_workloads
-from kernel_gym.worker.hip.drop_in.folders import library_folder
 
 TOOLCHAIN = hip_toolchain("gfx942")
 needs_toolchain = pytest.mark.skipif(

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from kernel_gym.programs.command import CommandError, find_program, run_command
-from kernel_gym.worker.sim.settings import SimSettings
+from kernel_gym.simulated_rocm.settings import SimSettings
 from tests.programs.running import COPY, FAULT, RACE, run, run_json, write
 
 TWO_CHILDREN = """

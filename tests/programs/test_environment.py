@@ -9,7 +9,7 @@ import pytest
 
 from kernel_gym.errors import InputError
 from kernel_gym.programs.environment import HOOK, environment
-from kernel_gym.worker.sim.settings import SimSettings
+from kernel_gym.simulated_rocm.settings import SimSettings
 
 SETTINGS = SimSettings(audit=True, bounds="warn", threads=2, results=Path("/r"), memory=1 << 30)
 

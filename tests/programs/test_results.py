@@ -5,7 +5,7 @@ import os
 
 from kernel_gym.programs.exit_codes import exit_code
 from kernel_gym.programs.results import read_results
-from kernel_gym.worker.sim.results import Document, ResultRecorder
+from kernel_gym.simulated_rocm.result_recorder import Document, ResultRecorder
 
 LAUNCH = {"name": "k", "grid": [2, 1, 1], "block": [64, 1, 1], "lds": 0, "profile": {"hot": []}}
 FAULT = {"kind": "out_of_bounds_read", "message": "no", "kernel": "k", "source": "a.py:1"}

@@ -1,4 +1,4 @@
-"""`kernel_gym.sim.enable()`: ordinary GPU programs on a CPU build of PyTorch."""
+"""`kernel_gym.enable_simulation()`: ordinary GPU programs on a CPU build of PyTorch."""
 
 import json
 import subprocess
@@ -11,8 +11,8 @@ from tests.torch_device.snippets import SNIPPETS
 
 HEAD = """
 import json, sys, traceback
-import kernel_gym.sim
-simulation = kernel_gym.sim.enable(threads=1)
+import kernel_gym
+simulation = kernel_gym.enable_simulation(threads=1)
 import torch, triton, triton.language as tl
 
 @triton.jit
@@ -74,7 +74,7 @@ for _ in range(2):
 kernel = simulation.kernels["doubling"]
 print(kernel["launches"], kernel["grid"], 0 < kernel["seconds"] < simulation.seconds)
 print(len(simulation.launches), "bound_by" in kernel["profile"], simulation.findings)
-print(kernel_gym.sim.enable() is simulation)
+print(kernel_gym.enable_simulation() is simulation)
 """
     done = run(tmp_path, text)
     assert done.stdout == "2 [1, 1, 1] True\n2 True []\nTrue\n", done.stderr
@@ -82,7 +82,7 @@ print(kernel_gym.sim.enable() is simulation)
 
 def test_it_must_come_before_pytorch(tmp_path):
     path = tmp_path / "late.py"
-    path.write_text("import torch, kernel_gym.sim\nkernel_gym.sim.enable()")
+    path.write_text("import torch, kernel_gym.sim\nkernel_gym.enable_simulation()")
     done = subprocess.run([sys.executable, str(path)], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 1
     assert "before `import torch`" in done.stderr

@@ -84,7 +84,7 @@ def sim(
     Examples: kernel-gym sim -- python -m pytest tests/, kernel-gym sim my_softmax.py --json
     """
     from kernel_gym.programs.exit_codes import exit_code
-    from kernel_gym.worker.sim.settings import SimSettings
+    from kernel_gym.simulated_rocm.settings import SimSettings
 
     command = context.meta.get(COMMAND)
     with one_line_errors():
@@ -149,7 +149,7 @@ def _run_words(
 
     from kernel_gym.programs.command import CommandError, run_command
     from kernel_gym.programs.results import read_results
-    from kernel_gym.worker.sim.settings import LONGEST_LAUNCH
+    from kernel_gym.simulated_rocm.settings import LONGEST_LAUNCH
 
     with tempfile.TemporaryDirectory(prefix="kernel-gym-") as temporary:
         folder = Path(temporary) if out is None else _empty(out / DOCUMENTS)

@@ -18,10 +18,10 @@ from typing import Any
 
 import torch
 
+from kernel_gym.programs.local_runtime import LocalRuntime
 from kernel_gym.protocol.request import Request
 from kernel_gym.sandbox.channel import Channel
 from kernel_gym.worker import preload
-from kernel_gym.worker.sim.local import LocalRuntime
 from kernel_gym.worker.sim.runtime import DeviceError
 
 MAX_FILES_BYTES = 64 << 20

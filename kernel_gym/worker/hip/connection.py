@@ -75,7 +75,7 @@ class Connection:
         self._callbacks = _Callbacks(
             *(kind(getattr(self, f"_{name}")) for name, kind in _TYPES.items())
         )
-        spec = importlib.util.find_spec("kernel_gym.worker.hip._hip_runtime")
+        spec = importlib.util.find_spec("kernel_gym.simulated_rocm._hip_runtime")
         assert spec is not None  # checked by the judge
         assert spec.origin is not None
         shim = ctypes.CDLL(spec.origin, mode=ctypes.RTLD_GLOBAL)

@@ -1,0 +1,150 @@
+"""A simulated GPU in the same process, for trusted programs: there is no judge and no sandbox.
+
+Host code may read device memory here. Candidates never run like this.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from kernel_gym import triton_versions
+from kernel_gym.devices.base import Audit
+from kernel_gym.devices.sim import memory as sim_memory
+from kernel_gym.devices.sim import server as sim_server
+from kernel_gym.devices.sim import simulated_gpu
+from kernel_gym.devices.sim.observer import Observer
+from kernel_gym.devices.sim.requests import RefusedError
+from kernel_gym.protocol.device import Allocated
+from kernel_gym.protocol.request import Request, encode, encode_answer
+from kernel_gym.sandbox import host_memory
+from kernel_gym.sandbox.channel import ChannelMessage
+from kernel_gym.torch_device import library
+from kernel_gym.worker.sim.runtime import DeviceError, SimRuntime
+
+MOST_DEVICE_MEMORY = 8 << 30
+"""Upper bound on the simulated GPU's memory, in bytes. The host provides it."""
+MOST_OF_HOST = 0.5
+"""Upper bound on the same, as a share of the host's available memory."""
+
+
+class LocalRuntime(SimRuntime):
+    """Requests that are answered in the same process."""
+
+    def __init__(
+        self,
+        threads: int = 1,
+        memory: int = 8 << 30,
+        launch_limit: float = 60.0,
+        arch: str = "gfx942",
+        audit: bool = False,
+        file: int | None = None,
+        bounds: str = "fault",
+        observer: Observer | None = None,
+    ) -> None:
+        """Makes the device.
+
+        Args:
+            threads: Host threads for workgroups.
+            memory: Limit of the live bytes of device memory.
+            launch_limit: Host seconds until a launch is stopped.
+            arch: The architecture to simulate.
+            audit: Whether each launch is audited for races and missing waits. What is found does
+                not stop it.
+            file: Descriptor of the device's memory; by default it is made.
+            bounds: `fault` or `warn`, see `kernel_gym.simulated_rocm.settings.SimSettings`.
+            observer: Is called for each launch, fault and finding. Without one the device keeps
+                its launches.
+
+        Raises:
+            OSError: The device's addresses are taken, such as by another one in this process.
+        """
+        super().__init__(arch=arch)
+        made = sim_memory.create_file() if file is None else file
+        sim_memory.map_device(made)
+        if file is None:
+            os.close(made)
+        options = {
+            "threads": threads,
+            "memory": memory,
+            "launch_limit": launch_limit,
+            "arch": arch,
+            "reuse_addresses": True,
+            "margin": sim_memory.GUARD if bounds == "warn" else 0,
+            "go_on": audit,
+        }
+        self.gpu = simulated_gpu.SimulatedGpu(options, observer)
+        self.gpu.begin(noop=False, audit=Audit.ON if audit else Audit.OFF)
+
+    def install(self) -> None:
+        """Makes this the GPU of PyTorch and Triton in this process."""
+        from kernel_gym.simulated_rocm.late_extensions import install_when_imported
+        from kernel_gym.worker.sim import cuda_facade, torch_owner, triton_driver
+
+        link, latency = sim_memory.HOST_LINK, sim_memory.HOST_COPY_LATENCY
+        torch_owner.compute(self, self.gpu.spec, link, latency)
+        triton_driver.install(self)
+        cuda_facade.install_for_program(self)
+        install_when_imported(self)
+        # A thread of PyTorch that still holds tensors when the interpreter ends would abort it.
+        torch.autograd.set_multithreading_enabled(False)
+        for name, value in triton_versions.ENVIRONMENT.items():
+            os.environ.setdefault(name, value)
+
+    @property
+    def seconds(self) -> float:
+        """Modelled seconds of all launches, operators and transfers."""
+        return self.gpu.seconds + library.seconds()
+
+    def begin_capture(self) -> None:
+        """Records launches from now on, and refuses operators, which a replay would leave out."""
+        super().begin_capture()
+        library.refuse_to_compute(True)
+
+    def end_capture(self) -> list[Any]:
+        """Ends the recording and returns the launches, for `replay`."""
+        library.refuse_to_compute(False)
+        return super().end_capture()
+
+    def clock(self) -> float:
+        """Modelled seconds that the device has been busy."""
+        return self.seconds
+
+    @contextlib.contextmanager
+    def trial(self) -> Iterator[None]:
+        """Does nothing: what a program of your own tries out stays, as on a real GPU."""
+        yield
+
+    def download(self, address: int, size: int) -> bytes:
+        """Copies device bytes to the host and charges a transfer over the host link."""
+        self.gpu.seconds += sim_memory.HOST_COPY_LATENCY + size / sim_memory.HOST_LINK
+        return ctypes.string_at(address, size)
+
+    def _allocate(self, size: int) -> int:
+        answer = self.gpu.allocate_for_worker(size)
+        if isinstance(answer, Allocated):
+            return answer.address
+        return self.checked(encode_answer(answer))["address"]
+
+    def _free(self, address: int) -> None:
+        try:
+            self.gpu.free_for_worker(address)
+        except RefusedError as error:
+            raise DeviceError(str(error)) from None
+
+    def _ask(self, request: Request) -> dict[str, Any]:
+        message = ChannelMessage(*encode(request))
+        return self.checked(sim_server.answer_worker(self.gpu, message))
+
+
+def device_memory() -> int:
+    """Returns how many bytes a program may allocate on the simulated GPU."""
+    available = host_memory.available_bytes()
+    if available is None:
+        return MOST_DEVICE_MEMORY
+    return min(MOST_DEVICE_MEMORY, int(available * MOST_OF_HOST))

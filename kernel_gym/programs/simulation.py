@@ -1,0 +1,113 @@
+"""Makes a simulated GPU available to the rest of this process."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from kernel_gym.devices.sim.simulated_gpu import Observer
+from kernel_gym.programs.local_runtime import LocalRuntime, device_memory
+from kernel_gym.sim.timing.profile import without_folders
+from kernel_gym.torch_device import library
+
+
+class Simulation:
+    """The simulated GPU of this process and what it has seen.
+
+    Args:
+        runtime: The device, installed as the GPU of PyTorch and Triton.
+    """
+
+    def __init__(self, runtime: LocalRuntime) -> None:
+        self.runtime = runtime
+
+    @property
+    def observer(self) -> Observer | None:
+        """Is called for what happens on the device."""
+        return self.runtime.gpu.observer
+
+    @property
+    def launches(self) -> list[dict[str, Any]]:
+        """Each launch in order: `name`, `grid`, `block`, `lds`, `seconds` and `profile`."""
+        return [
+            launch | {"profile": without_folders(launch["profile"])}
+            for launch in self.runtime.gpu.launches
+        ]
+
+    @property
+    def kernels(self) -> dict[str, dict[str, Any]]:
+        """By name of a kernel: `launches`, `seconds`, and what its longest launch says."""
+        kernels: dict[str, dict[str, Any]] = {}
+        for launch in self.launches:
+            add_launch(kernels, launch)
+        return kernels
+
+    @property
+    def operators(self) -> dict[str, dict[str, float]]:
+        """By name of a PyTorch operator: `calls`, `bytes`, `flops` and modelled `seconds`."""
+        return library.operators()
+
+    @property
+    def findings(self) -> list[dict[str, Any]]:
+        """Findings of the audits, and the device's fault at the end: `message` and details."""
+        gpu = self.runtime.gpu
+        return [*gpu.findings.values(), *([gpu.fault] if gpu.fault else [])]
+
+    def take_fault(self) -> dict[str, Any] | None:
+        """Returns the device's fault, if there is one, and lets the device run on.
+
+        After a fault the device refuses each launch, as a GPU does until its process ends.
+        """
+        fault, self.runtime.gpu.fault = self.runtime.gpu.fault, None
+        return fault
+
+    @property
+    def seconds(self) -> float:
+        """Modelled seconds of all launches, operators and transfers."""
+        return self.runtime.seconds
+
+
+def add_launch(kernels: dict[str, dict[str, Any]], launch: dict[str, Any]) -> None:
+    """Adds a launch to the table of kernels by name."""
+    entry = kernels.setdefault(launch["name"], {"launches": 0, "seconds": 0.0, "longest": -1.0})
+    entry["launches"] += 1
+    entry["seconds"] += launch["seconds"]
+    if launch["seconds"] > entry["longest"]:
+        keys = ("grid", "block", "lds", "profile")
+        entry |= {"longest": launch["seconds"]} | {k: launch[k] for k in keys}
+
+
+_enabled: Simulation | None = None
+
+
+def simulation() -> Simulation | None:
+    """Returns the simulated GPU of this process, if there is one."""
+    return _enabled
+
+
+def enable(
+    arch: str = "gfx942",
+    threads: int | None = None,
+    memory: int | None = None,
+    launch_limit: float = 600.0,
+    audit: bool = False,
+    bounds: str = "fault",
+    observer: Observer | None = None,
+) -> Simulation:
+    """Implements `kernel_gym.enable_simulation`, which documents it.
+
+    With an observer the device does not keep its launches.
+    """
+    global _enabled
+    if _enabled is None:
+        runtime = LocalRuntime(
+            *(threads or os.cpu_count() or 1, memory or device_memory(), launch_limit, arch, audit),
+            bounds=bounds,
+            observer=observer,
+        )
+        runtime.install()
+        _enabled = Simulation(runtime)
+    elif _enabled.runtime.properties.arch != arch:
+        other = _enabled.runtime.properties.arch
+        raise RuntimeError(f"this process has a simulated {other} already, expected {arch}")
+    return _enabled

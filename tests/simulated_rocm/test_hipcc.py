@@ -1,0 +1,48 @@
+"""The words of `hipcc` become a command for clang."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kernel_gym.devices.sim.toolchain import HipToolchain, hip_toolchain
+from kernel_gym.simulated_rocm.hipcc import command
+
+
+@pytest.fixture(scope="module")
+def chain():
+    outcome = hip_toolchain()
+    if not isinstance(outcome, HipToolchain):
+        pytest.skip(outcome.problem)
+    return outcome
+
+
+def made(chain, *words):
+    """The command for these words."""
+    return command(words, chain, "gfx942", Path("/libraries"))
+
+
+def test_sources_are_hip_and_objects_are_not(chain):
+    words = made(chain, "main.cpp", "library.o", "more.hip", "-o", "program")
+    start = words.index("main.cpp") - 2
+    expected = ["-x", "hip", "main.cpp", "-x", "none", "library.o", "-x", "hip", "more.hip"]
+    assert words[start : start + 9] == expected
+    assert {"--offload-arch=gfx942", "-O3", "-L/libraries", "-lamdhip64"} <= set(words)
+
+
+def test_what_the_user_says_is_kept(chain):
+    words = made(chain, "-c", "-O1", "-std=c++20", "--offload-arch=gfx90a", "main.hip")
+    assert {"-O1", "-std=c++20", "--offload-arch=gfx90a"} <= set(words)
+    assert not {"-O3", "-std=c++17", "--offload-arch=gfx942", "-lamdhip64"} & set(words)
+
+
+def test_the_systems_headers_are_not_searched_first(chain):
+    words = made(chain, "-isystem", "/usr/include", "-I", "own", "main.hip")
+    assert "/usr/include" not in words
+    assert words[words.index("own") - 1] == "-I"
+
+
+def test_values_of_options_are_no_sources(chain):
+    words = made(chain, "-include", "prefix.hip", "-c", "main.hip")
+    assert words[words.index("prefix.hip") - 1] == "-include"
