@@ -126,6 +126,7 @@ struct MemoryMap {
 
 class Recorder;  // records sampled workgroups for the timing model
 class Footprint;  // the lines of memory a launch touched
+class ReadLines;  // how many of them a workgroup reads
 class Audit;  // checks a workgroup for faults that values do not show
 struct Accounts;
 class Sharing;  // data that workgroups hand to each other
@@ -157,6 +158,7 @@ struct Wave {
   const MemoryMap* memory;
   Recorder* recorder;  // null unless this workgroup is sampled
   Footprint* footprint;  // null unless touched lines are recorded
+  ReadLines* read_lines;  // of the workgroup
   Audit* audit;  // null unless the launch is audited
   Accounts* accounts;  // of this worker; null without a model
   Sharing* sharing;  // null unless the program can wait for other workgroups

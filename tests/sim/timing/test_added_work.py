@@ -43,6 +43,8 @@ WORK = st.builds(
 PRIVATE = WORK.map(lambda w: replace(w, step=min(w.step, 64), apart=8192)).filter(
     lambda w: w.workgroups * w.waves <= PRIVATE_WAVES
 )
+SHARED = PRIVATE.map(lambda w: replace(w, step=4132, apart=256))
+"""Each line of a round but the first is shared with a neighbour."""
 SEEDS = st.integers(0, 1000)
 QUICK = settings(
     max_examples=25, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
@@ -79,7 +81,7 @@ def test_additions_do_not_help(engine, work, added):
 
 
 @QUICK
-@given(PRIVATE, ADDED, SEEDS)
+@given(st.one_of(PRIVATE, SHARED), ADDED, SEEDS)
 def test_additions_do_not_help_where_some_are_recorded(engine, work, added, seed):
     check_some_recorded(engine, work, added, seed)
 
@@ -107,7 +109,7 @@ def test_many_additions_do_not_help(engine, work, added):
 @pytest.mark.sweep
 @pytest.mark.timeout(3600)
 @LONG
-@given(PRIVATE, ADDED, SEEDS)
+@given(st.one_of(PRIVATE, SHARED), ADDED, SEEDS)
 def test_many_additions_do_not_help_where_some_are_recorded(engine, work, added, seed):
     check_some_recorded(engine, work, added, seed)
 
@@ -118,4 +120,11 @@ def test_many_additions_do_not_help_where_some_are_recorded(engine, work, added,
 @given(WORK, st.sampled_from(PARTS))
 def test_much_more_work_does_not_help(engine, work, part):
     check_more_work(engine, work, part)
+
+
+@pytest.mark.sweep
+@pytest.mark.timeout(3600)
+@settings(LONG, max_examples=300)
+@given(PRIVATE)
+def test_many_other_orders_do_not_help(engine, work):
     check_order(engine, work)

@@ -9,9 +9,9 @@ import numpy as np
 from kernel_gym.sim.engine.engine import Engine
 from tests.sim.support import kernel_text, launch
 
-WORDS = 1 << 22
+WORDS = 1 << 23
 LDS_BYTES = 16384
-IDLE = ("end", "spin", "one line", "few rounds")
+IDLE = ("end", "spin", "one line", "few rounds", "same lines")
 _HEAD = """
 	s_load_dwordx4 s[4:7], s[0:1], 0x0
 	v_lshrrev_b32_e32 v5, 6, v0
@@ -39,8 +39,6 @@ _HEAD = """
 	s_branch .LBEGIN
 .LIDLE:
 	{idle}
-	s_mov_b32 s11, 0
-	s_mov_b32 s13, 0x600000
 .LBEGIN:
 	s_waitcnt lgkmcnt(0)
 	v_add_u32_e32 v1, s13, v1
@@ -61,13 +59,14 @@ _IDLE = {
     "end": "s_branch .LEND",
     "spin": "s_movk_i32 s12, {rounds}\n.LSPIN:\n\ts_sub_u32 s12, s12, 1\n\ts_cmp_lg_u32 s12, 0\n"
     "\ts_cbranch_scc1 .LSPIN\n\ts_branch .LEND",
-    "one line": "s_nop 0",
-    "few rounds": "s_mov_b32 s10, 1",
+    "one line": "s_mov_b32 s11, 0\n\ts_mov_b32 s13, 0x600000",
+    "few rounds": "s_mov_b32 s10, 1\n\ts_mov_b32 s11, 0\n\ts_mov_b32 s13, 0x600000",
+    "same lines": "s_movk_i32 s11, {step}\n\ts_mov_b32 s13, 0",  # as the first wave
 }
 _PARTS = {
     "load": "global_load_dword v3, v1, s[6:7]\n\ts_waitcnt vmcnt(0)",
-    "two loads": "global_load_dword v3, v1, s[6:7]\n"
-    "\tglobal_load_dword v6, v1, s[6:7] offset:1024\n\ts_waitcnt vmcnt(0)",
+    "two loads": "v_add_u32_e32 v6, 0x800000, v1\n\tglobal_load_dword v3, v1, s[6:7]\n"
+    "\tglobal_load_dword v6, v6, s[6:7]\n\ts_waitcnt vmcnt(0)",  # of no line that another round loads
     "load past the L1": "global_load_dword v3, v1, s[6:7] sc0 sc1\n\ts_waitcnt vmcnt(0)",
     "wide load": "global_load_dwordx4 v[8:11], v1, s[6:7]\n\ts_waitcnt vmcnt(0)",
     "scalar load": "s_load_dword s15, s[4:5], 0x0\n\ts_waitcnt lgkmcnt(0)",
@@ -152,7 +151,7 @@ class Workload:
             uneven=self.uneven,
             apart=self.apart,
             step=self.step,
-            idle=_IDLE[self.idle].format(rounds=self.rounds),
+            idle=_IDLE[self.idle].format(rounds=self.rounds, step=self.step),
         )
         body = "".join(f"\t{_PARTS[part]}\n" for part in self.parts)
         text = kernel_text(head + body + _TAIL, arguments=2, lds=LDS_BYTES)

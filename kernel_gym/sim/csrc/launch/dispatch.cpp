@@ -24,6 +24,8 @@ void Launch::finish(Worker& worker, std::unique_ptr<Slot> slot) {
   if (worker.accounts) {
     work_class = engine_.classes.add(slot->workgroup, slot->block_counts, program_.blocks);
     worker.most_instructions = std::max(worker.most_instructions, slot->executed);
+    auto& lines = engine_.read_lines;
+    if (slot->workgroup < lines.size()) lines[slot->workgroup] = slot->read_lines.estimate();
   }
   if (slot->recorder) {
     slot->recorder->work_class = work_class;
@@ -187,6 +189,7 @@ void Launch::report(const Fault& fault, u64 workgroup) {
 void Launch::run() {
   const u32 workers = (u32)std::max<u64>(1, std::min<u64>(request_.threads, workgroups_));
   if (request_.sample_count) engine_.classes.begin(workgroups_);
+  engine_.read_lines.assign(use_footprint_ && workgroups_ <= kMostOwners ? workgroups_ : 0, 0);
   if (engine_.free_slots.size() < workers) engine_.free_slots.resize(workers);
   workers_.resize(workers);
   engine_.pool.run(workers, [this](u32 number) { run_worker(number); });
@@ -202,6 +205,6 @@ void model_launch(Engine& engine, const Program& program, ModelRequest& request)
   for (const auto& recorder : engine.recorders) samples.push_back(recorder.get());
   const ModelInput input = {program.timed,       program.block_ranges, samples,
                             engine.classes,      engine.accesses,      engine.footprint,
-                            engine.own_lines,    engine.sharing.get()};
+                            engine.own_lines,    engine.read_lines,    engine.sharing.get()};
   run_model(input, request, engine.spent);
 }

@@ -103,6 +103,7 @@ struct Engine {
   std::vector<AccessCounts> sampled;   // the same of the recorded ones, with cache and banks
   Classes classes;
   std::vector<u32> own_lines;          // by workgroup modulo the size: lines that only it read
+  std::vector<u32> read_lines;         // by workgroup: lines that it read, estimated
   std::vector<double> spent;           // by source instruction, of the last model run
   std::unique_ptr<AuditLaunch> audit;  // of the last audited launch
   AuditPool audits;                    // of workgroups

@@ -21,6 +21,7 @@ struct Slot {
   std::vector<u8> scratch;
   std::unique_ptr<Recorder> recorder;
   std::unique_ptr<Audit> audit;
+  ReadLines read_lines;
   std::vector<u64> block_counts;  // by wave and block
   u64 workgroup = 0;
   u64 executed = 0;

@@ -87,6 +87,7 @@ void Launch::prepare(Slot& slot, Worker& worker, u64 workgroup) {
     slot.recorder = std::make_unique<Recorder>(*worker.accounts, waves_, program_.timed.data(),
                                                (u32)request_.l1_sets, samples_.size());
   }
+  if (use_footprint_) slot.read_lines.clear();
   memset(slot.registers, 0, (size_t)waves_ * row_stride_ * sizeof(Row));
   if (LIKELY(first_lds_.empty())) {
     memset(slot.lds, kLdsFill, request_.lds_size);
@@ -133,6 +134,7 @@ void Launch::prepare_wave(Slot& slot, Worker& worker, u32 number) {
   wave.single_step = wave.audit || slot.poisoned >> number & 1;
   wave.number = number;
   wave.footprint = use_footprint_ ? &engine_.footprint : nullptr;
+  wave.read_lines = &slot.read_lines;
   wave.epoch = epoch_;
 
   u32* s = wave.scalars;

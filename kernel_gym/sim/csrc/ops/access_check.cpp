@@ -105,7 +105,7 @@ void account(Wave& wave, const Inst* inst, const u64* addresses, u64 lanes, u64 
   const Shape& shape =
       accounts.shapes.global(inst->index, addresses, lanes, low, high, place & 127, size);
   count_lanes(accounts.all[inst->index], shape, write);
-  if (wave.footprint) wave.footprint->mark(line, shape, write, wave.epoch, wave.workgroup);
+  if (wave.footprint) wave.footprint->mark(wave, line, shape, write);
   if (UNLIKELY(wave.recorder != nullptr)) {
     wave.recorder->global(wave.number, inst->index, shape, line, write);
   }

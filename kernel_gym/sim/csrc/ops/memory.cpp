@@ -191,7 +191,7 @@ SIM_INLINE u64 locate_dense(Wave& wave, const Inst* inst, bool write) {
       !enter_range(wave, inst, low, high, write)) {
     return 0;
   }
-  if (wave.footprint) wave.footprint->mark(low, high, write, wave.epoch, wave.workgroup);
+  if (wave.footprint) wave.footprint->mark(wave, low, high, write);
   if (wave.accounts) {
     count_dense(wave.accounts->all[inst->index], kLanes, high - low, low, high, write);
   }

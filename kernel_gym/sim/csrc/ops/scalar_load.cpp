@@ -30,9 +30,7 @@ const Inst* s_load(Wave& wave, const Inst* inst) {
     return nullptr;
   }
   if (UNLIKELY(wave.sharing != nullptr)) wave.sharing->access(wave, inst, &address, 1, size);
-  if (wave.footprint) {
-    wave.footprint->mark(address, address + size, false, wave.epoch, wave.workgroup);
-  }
+  if (wave.footprint) wave.footprint->mark(wave, address, address + size, false);
   memcpy(wave.scalars + inst->dst, (const void*)address, size);
   return inst + 1;
 }

@@ -9,13 +9,26 @@ constexpr double kUnlike = 1.25, kFewLines = 2;
 
 int octave_of(u64 count) { return 63 - __builtin_clzll(count | 1); }
 
-// The latency of a line that some workgroups fetch: one of them gets it from memory, one on each
-// other chiplet from the Infinity Cache, the rest from the L2.
-double line_latency(double workgroups, const ModelRequest& request) {
+// The latency of a line that some workgroups fetch. Those that run at the same time as the first
+// one wait for memory like it. Of the later ones the first on each other chiplet gets the line from
+// the Infinity Cache, and the rest from the L2. `rounds`: of workgroups, one after another.
+double line_latency(double workgroups, double rounds, const ModelRequest& request) {
+  const double waiting = std::max(1 / workgroups, 1 / rounds);
+  if (waiting >= 1) return request.hbm_latency;
   const double chiplets = std::min(workgroups, request.chiplets);
-  return (request.hbm_latency + (chiplets - 1) * request.mall_latency +
-          (workgroups - chiplets) * request.l2_latency) /
-         workgroups;
+  const double later = ((chiplets - 1) * request.mall_latency +
+                        (workgroups - chiplets) * request.l2_latency) /
+                       (workgroups - 1);
+  return waiting * request.hbm_latency + (1 - waiting) * later;
+}
+
+// Rounds in which workgroups fill the GPU that read at least half as many lines as a recorded one.
+double rounds_of(const Recorder& recorder, const ModelInput& input, const ModelRequest& request) {
+  const auto& lines = input.read_lines;
+  if (lines.empty()) return std::max(1.0, (double)request.workgroups / (double)request.slots);
+  const u32 half = lines[recorder.workgroup] / 2;
+  const auto alike = std::count_if(lines.begin(), lines.end(), [&](u32 n) { return n >= half; });
+  return std::max(1.0, (double)alike / (double)request.slots);
 }
 
 }  // namespace
@@ -23,6 +36,7 @@ double line_latency(double workgroups, const ModelRequest& request) {
 Sample sample_of(const Recorder& recorder, const ModelInput& input, const ModelRequest& request) {
   Sample sample;
   sample.recorder = &recorder;
+  const double rounds = rounds_of(recorder, input, request);
   for (const WaveTrace& trace : recorder.traces) {
     std::vector<TimedEvent> events;
     events.reserve(trace.events.size());
@@ -34,7 +48,7 @@ Sample sample_of(const Recorder& recorder, const ModelInput& input, const ModelR
         for (u32 i = 0; i < event.line_count; i++) {
           const u64 line = trace.lines[event.first_line + i];
           const double workgroups = input.footprint.workgroups(line, event.written);
-          if (workgroups > 0) latency = std::max(latency, line_latency(workgroups, request));
+          if (workgroups > 0) latency = std::max(latency, line_latency(workgroups, rounds, request));
         }
         sample.fetching += event.first_count * latency;
         sample.fetched += event.first_count;
@@ -203,7 +217,7 @@ double Costs::waiting() const {
   return std::min(1.0, share);
 }
 
-double Costs::unseen_fetches(u32 number, u64 own_lines) const {
+double Costs::unseen_fetches(u32 number, u64 own, u64 read) const {
   const Sample* most = nullptr;
   for (size_t s = 0; s < recorded_.size(); s++) {
     if (!recorded_[s].replays) continue;
@@ -211,8 +225,15 @@ double Costs::unseen_fetches(u32 number, u64 own_lines) const {
     if (!of_class_[number].empty() && own_class != number) continue;
     if (!most || samples_[s].fetching > most->fetching) most = &samples_[s];
   }
-  const double needed = (double)own_lines * request_.hbm_latency;
-  if (!most || needed <= kUnlike * most->fetching + kFewLines * request_.hbm_latency) return 0;
+  if (!most) return 0;
+  const double few = kFewLines * request_.hbm_latency;
+  const double recorded = input_.read_lines[most->recorder->workgroup] * request_.hbm_latency;
+  double longer = 0;
+  const auto compare = [&](double needed, double fetching) {
+    if (needed > kUnlike * fetching + few) longer = std::max(longer, needed - fetching);
+  };
+  compare((double)own * request_.hbm_latency, most->fetching);
+  compare((double)read * request_.hbm_latency, recorded);
   const double loads = most->fetched ? (double)most->fetches / (double)most->fetched : 1;
-  return (needed - most->fetching) * loads;  // by one wave, one after another
+  return longer * loads;  // by one wave, one after another
 }

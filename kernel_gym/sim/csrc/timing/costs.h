@@ -20,9 +20,9 @@ class Costs {
   // Cycles from the begin of a workgroup of a class to its end.
   double of_class(const Classes::Class& work_class, u32 number) const;
   bool replayed(u32 block) const { return !by_count_[block].empty(); }
-  // The cycles by which a workgroup with so many lines of its own takes longer than the recorded
-  // one of its class, which fetched fewer.
-  double unseen_fetches(u32 number, u64 own_lines) const;
+  // The cycles by which a workgroup of a class takes longer than the recorded one that stands for
+  // it, which fetched fewer lines. `own`: its lines that no other workgroup read. `read`: all.
+  double unseen_fetches(u32 number, u64 own, u64 read) const;
   // The largest share of its workgroup's time that a wave waits for memory, in long workgroups.
   double waiting() const;
 

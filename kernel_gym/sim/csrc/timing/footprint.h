@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "timing/read_lines.h"
 #include "timing/shapes.h"
 #include "wave.h"
 
@@ -20,15 +21,18 @@ class Footprint {
   u64 base() const { return base_; }
   Region arena() const { return {base_, base_ + (lines_ ? (lines_ - 2) << 7 : 0)}; }
   u8 begin();  // a new launch; returns its number
-  void mark(u64 low, u64 high, bool write, u8 epoch, u32 workgroup) {
+  // The lines of [low, high).
+  void mark(const Wave& wave, u64 low, u64 high, bool write) {
     for (u64 line = (low - base_) >> 7; line <= (high - 1 - base_) >> 7; line++) {
-      mark_line(line, write, epoch, workgroup);
+      mark_line(line, write, wave.epoch, wave.workgroup);
+      if (!write) wave.read_lines->add(line);
     }
   }
   // The lines of an access that starts in line `first`.
-  void mark(u64 first, const Shape& shape, bool write, u8 epoch, u32 workgroup) {
+  void mark(const Wave& wave, u64 first, const Shape& shape, bool write) {
     for (u32 i = 0, count = shape.line_count; i < count; i++) {
-      mark_line(first + shape.lines[i], write, epoch, workgroup);
+      mark_line(first + shape.lines[i], write, wave.epoch, wave.workgroup);
+      if (!write) wave.read_lines->add(first + shape.lines[i]);
     }
   }
   u64 count(const Region* regions, u64 region_count, bool write) const;

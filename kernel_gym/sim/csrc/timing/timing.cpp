@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <tuple>
 
 #include "timing/costs.h"
 #include "timing/schedule.h"
@@ -82,21 +83,25 @@ std::vector<double> surcharges(const ModelInput& input, const ModelRequest& requ
                                const Costs& costs) {
   std::vector<double> extra;
   const auto& places = input.classes.places();
-  if (places.size() != request.workgroups || input.own_lines.size() != places.size()) return extra;
-  std::vector<u32> most(input.classes.all().size(), 0);
+  const auto& [own, read] = std::tie(input.own_lines, input.read_lines);
+  if (places.size() != request.workgroups || own.size() != places.size()) return extra;
+  if (read.size() != places.size()) return extra;
+  const auto size = input.classes.all().size();
+  std::vector<u32> most_own(size, 0), most_read(size, 0);
   for (size_t w = 0; w < places.size(); w++) {
-    most[places[w]] = std::max(most[places[w]], input.own_lines[w]);
+    most_own[places[w]] = std::max(most_own[places[w]], own[w]);
+    most_read[places[w]] = std::max(most_read[places[w]], read[w]);
   }
-  std::vector<char> unlike(most.size(), 0);
+  std::vector<char> unlike(size, 0);
   bool any = false;
-  for (u32 c = 0; c < most.size(); c++) {
-    unlike[c] = costs.unseen_fetches(c, most[c]) > 0;
+  for (u32 c = 0; c < size; c++) {
+    unlike[c] = costs.unseen_fetches(c, most_own[c], most_read[c]) > 0;
     any |= unlike[c];
   }
   if (!any) return extra;
   extra.assign(places.size(), 0);
   for (size_t w = 0; w < places.size(); w++) {
-    if (unlike[places[w]]) extra[w] = costs.unseen_fetches(places[w], input.own_lines[w]);
+    if (unlike[places[w]]) extra[w] = costs.unseen_fetches(places[w], own[w], read[w]);
   }
   return extra;
 }

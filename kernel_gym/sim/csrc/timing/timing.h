@@ -115,6 +115,7 @@ struct ModelInput {
   const std::vector<AccessCounts>& accesses;  // of every workgroup
   const Footprint& footprint;
   const std::vector<u32>& own_lines;  // by workgroup: read by no other; may be shorter than that
+  const std::vector<u32>& read_lines;  // by workgroup, estimated; empty if there are too many
   const Sharing* sharing;  // null if workgroups cannot wait for each other
 };
 
