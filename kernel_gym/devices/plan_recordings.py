@@ -18,7 +18,7 @@ from kernel_gym.devices.base import Failed, FailureKind
 from kernel_gym.devices.hip_build import launcher_outputs
 from kernel_gym.devices.placement import sketched_outputs
 from kernel_gym.inert import shown
-from kernel_gym.plans.identity import difference
+from kernel_gym.plans.identity import difference, plan_hash
 from kernel_gym.plans.parse import parse_plan
 from kernel_gym.plans.reading import BadPlanError
 from kernel_gym.plans.types import LaunchPlan
@@ -33,6 +33,7 @@ MAX_TIMED_PLANS = 256
 MAX_KEPT_BYTES = 128 << 20
 """Bytes of code and constants of all plans that are kept. One plan has at most 65 MiB."""
 MAX_KEPT_PLANS = 32
+_DIFFER = "two recordings of one call differ"
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,9 @@ class PlannedCall:
     """The plan of calls of one shape, and the operators that were refused while it was made."""
 
     plan: LaunchPlan
-    refused: tuple[str, ...]
+    sha256: str
+    """The digest of the plan."""
+    refused: tuple[str, ...] = ()
 
     @property
     def size(self) -> int:
@@ -65,11 +68,13 @@ class PlanRecordings:
     def __init__(self, task: Task, ask: Ask) -> None:
         self._task, self._ask = task, ask
         self._kept: OrderedDict[str, PlannedCall] = OrderedDict()
+        self._known: dict[str, str] = {}  # digests by shape, also of plans that are not kept
         self._has_tuned = False
 
     def forget(self) -> None:
         """Forgets all plans, as another source was loaded."""
         self._kept.clear()
+        self._known.clear()
 
     def record(
         self, inputs: Mapping[str, Value], dims: Mapping[str, int], time_steps: TimeSteps
@@ -94,8 +99,11 @@ class PlanRecordings:
             self._kept.move_to_end(key)
             return self._kept[key]
         call = self._record_twice(request, time_steps)
-        if isinstance(call, PlannedCall):
-            self._keep(key, call)
+        if isinstance(call, Failed):
+            return call
+        if self._known.setdefault(key, call.sha256) != call.sha256:
+            return Failed(FailureKind.RUNTIME, f"{_DIFFER}: an earlier one had another plan")
+        self._keep(key, call)
         return call
 
     def _record_twice(self, request: Request, time_steps: TimeSteps) -> PlannedCall | Failed:
@@ -108,8 +116,7 @@ class PlanRecordings:
         if isinstance(second, Failed):
             return second
         if text := difference(first.plan, second.plan):
-            text = f"two recordings of one call differ: {text}"
-            return Failed(FailureKind.RUNTIME, text)
+            return Failed(FailureKind.RUNTIME, f"{_DIFFER}: {text}")
         return second
 
     def _keep(self, key: str, call: PlannedCall) -> None:
@@ -131,7 +138,8 @@ class PlanRecordings:
         try:
             with reading_an_answer():
                 refused = parse_refused(answer.header.get("refused"))
-                return PlannedCall(_parse(answer, "plan"), refused)
+                plan = _parse(answer, "plan")
+                return PlannedCall(plan, plan_hash(plan), refused)
         except BadAnswerError as error:
             return Failed(FailureKind.RUNTIME, str(error))
 

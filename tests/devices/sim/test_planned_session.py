@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from kernel_gym.devices import plan_recordings
 from kernel_gym.devices.base import Call, Failed, FailureKind
 from kernel_gym.devices.sim.compiled import CompiledKernels, KernelFile
 from kernel_gym.devices.sim.direct_session import DirectSession
@@ -65,6 +66,10 @@ def called(task, opening, source):
     return call
 
 
+def binaries(call):
+    return [kernel.binary for kernel in call.kernels]
+
+
 @pytest.mark.parametrize("name", TRITON)
 def test_a_plan_gives_the_outputs_and_the_time_of_the_call(name):
     task = get_task(name)
@@ -73,7 +78,7 @@ def test_a_plan_gives_the_outputs_and_the_time_of_the_call(name):
     planned = called(task, opened, source)
     assert planned.launches == direct.launches > 0
     assert planned.seconds == pytest.approx(direct.seconds, rel=1e-12)
-    assert planned.codes == direct.codes
+    assert binaries(planned) == binaries(direct)
     assert planned.modified_inputs == direct.modified_inputs
     for ours, theirs in zip(planned.outputs, direct.outputs, strict=True):
         assert theirs.tensor is not None
@@ -186,6 +191,40 @@ def test_what_has_no_plan_is_the_failure_of_the_candidate(name):
     assert re.search(message, failed.message), failed
 
 
+def test_a_plan_that_is_recorded_again_later_must_be_the_same(monkeypatch):
+    monkeypatch.setattr(plan_recordings, "MAX_KEPT_PLANS", 0)
+    inputs, dims = workload_of(SOFTMAX)
+    changes = COUNTS.replace("range(calls[0])", "range(1 + calls[0] // 3)")
+    with opened(SOFTMAX, trusted=False) as session:
+        assert session.load(changes) is None
+        first, later = (session.call(inputs, dims) for _ in range(2))
+    assert isinstance(first, Call), first
+    assert isinstance(later, Failed)
+    assert "two recordings of one call differ" in later.message
+
+
+def test_a_shape_is_recorded_once_and_has_one_plan():
+    inputs, dims = workload_of(SOFTMAX)
+    once = COUNTS.replace("range(calls[0])", "range(1 + calls[0] // 3)")
+    with opened(SOFTMAX, trusted=False) as session:
+        assert session.load(once) is None
+        calls = [session.call(inputs, dims) for _ in range(3)]
+    assert all(isinstance(call, Call) for call in calls), calls
+    assert len({call.plan for call in calls}) == 1
+    assert [call.launches for call in calls] == [1, 1, 1]
+
+
+@pytest.mark.parametrize("trusted", [False, True])
+def test_equal_kernels_have_equal_plans_in_all_processes(trusted):
+    inputs, dims = workload_of(SOFTMAX)
+    plans = []
+    for _ in range(2):
+        with opened(SOFTMAX, trusted) as session:
+            assert session.load(SOFTMAX.start_source) is None
+            plans.append(session.record(inputs, dims))
+    assert plan_hash(plans[0]) == plan_hash(plans[1])
+
+
 def test_refused_operators_are_reported_with_the_call():
     source = "def softmax(x):\n    try:\n        x.exp()\n    finally:\n        return x.clone()\n"
     inputs, dims = workload_of(SOFTMAX)
@@ -251,7 +290,7 @@ def test_host_code_that_tunes_itself_is_told_times_and_leaves_no_trace():
     assert plan.launches == 1
     assert not any(isinstance(step, FillStep) for step in plan.steps)
     assert (len(plan.codes), len(plan.kernels), len(plan.buffers)) == (1, 1, 2)
-    assert call.codes == direct.codes
+    assert binaries(call) == binaries(direct)
     assert torch.equal(call.outputs[0].tensor, 2 * inputs["x"])
 
 
