@@ -93,8 +93,10 @@ class PlannedSession(SimSession):
             return recorded
         begin = device_messages.BeginCall(noop, str(audit), self._waits_by_compiler)
         call = self._execute(recorded.plan, inputs, dims, begin)[0]
-        return call if isinstance(call, Failed) else replace(
-            call, refused=recorded.refused, plan=recorded.sha256
+        return (
+            call
+            if isinstance(call, Failed)
+            else replace(call, refused=recorded.refused, plan=recorded.sha256)
         )
 
     def _recorded(
