@@ -133,6 +133,9 @@ class WorkloadResult(Record):
         default=None,
         description="part of candidate_seconds that is the cost of launching; modelled only",
     )
+    plan_sha256: Name = Field(
+        default="", description="digest of the launch plan that was checked and timed"
+    )
 
 
 class KernelFacts(Record):

@@ -76,6 +76,7 @@ def _recorded(task_id: str) -> tuple[Any, tuple[bytes, ...], bytes, list[tuple[s
     from kernel_gym.devices.base import Call
     from kernel_gym.devices.placement import storage_bytes
     from kernel_gym.devices.sim.planned_session import PlannedSession
+    from kernel_gym.devices.sim.session import SimOptions
     from kernel_gym.protocol import worker as messages
     from kernel_gym.protocol.request import encode
     from kernel_gym.sandbox.spawn import shared_template
@@ -84,7 +85,7 @@ def _recorded(task_id: str) -> tuple[Any, tuple[bytes, ...], bytes, list[tuple[s
     task = get_task(task_id)
     workload = train_workloads(task.problem, Scale.SIM)[0]
     inputs = make_inputs(task.problem, workload, seed=1)
-    with closing(PlannedSession(task, 1, True)) as session:
+    with closing(PlannedSession(task, SimOptions(trusted=True))) as session:
         session.load(task.start_source)
         call = session.call(inputs, workload.dims)
         request = session.sketch(inputs, workload.dims)

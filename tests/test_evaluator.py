@@ -213,9 +213,10 @@ def test_a_kernel_for_the_shapes_shown_fails_on_the_others(evaluator, task):
     assert "rows" not in result.message
 
 
-def test_a_candidate_that_remembers_its_calls_cannot_be_timed(evaluator, task):
+def test_a_candidate_that_remembers_its_calls_is_refused(evaluator, task):
     result = evaluator.evaluate(task, _wrapping(task, SLOWER_AT_FIRST))
-    assert (result.outcome, result.stage) == (Outcome.INVALID_TIMING, Stage.TIME)
+    assert (result.outcome, result.stage) == (Outcome.RUNTIME_ERROR, Stage.TRAIN)
+    assert "two recordings of one call differ" in result.message
 
 
 def test_a_time_below_the_data_sheet_is_a_hack(evaluator, task, monkeypatch):

@@ -80,9 +80,10 @@ def _plans(
     """Yields the plan or the failure of each train workload, or one failure of all of them."""
     from kernel_gym.devices.sim.backend import arch_of
     from kernel_gym.devices.sim.planned_session import PlannedSession
+    from kernel_gym.devices.sim.session import SimOptions
     from kernel_gym.tasks import Scale, make_inputs, train_workloads
 
-    session = PlannedSession(task, threads=1, trusted=False, arch=arch_of(device))
+    session = PlannedSession(task, SimOptions(arch=arch_of(device)))
     with closing(session):
         failed = session.load(source)
         if failed is not None:

@@ -155,6 +155,8 @@ class Call:
     other_outputs: tuple[OutputTensor, ...] = ()
     """The outputs that the same launches leave in another order of their workgroups and waves.
     Empty if they are known to be the same as `outputs`, or if the device cannot tell."""
+    plan: str = ""
+    """The digest of the launch plan that was executed; empty where there was none."""
 
 
 SketchedCall = tuple[Mapping[str, int], Mapping[str, Value]]

@@ -172,6 +172,7 @@ def _check(
             "candidate_seconds": call.seconds or None,
             "launches": call.launches,
             "launch_seconds": call.launch_seconds,
+            "plan_sha256": call.plan,
         }
         if expected.baseline_seconds:
             attempt.baseline_seconds[len(attempt.results)] = expected.baseline_seconds

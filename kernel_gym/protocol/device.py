@@ -140,6 +140,8 @@ class BeginCall(Request, verb="begin"):
     """A value of `Audit`."""
     waits_by_compiler: bool = parsed(fields.truth, False)
     """Whether the candidate's language leaves all waits for LDS to its compiler."""
+    tuning: bool = parsed(fields.truth, False)
+    """Whether the call compares kernels for host code that tunes itself: it decides nothing."""
 
 
 class RunPlan(Request, verb="run_plan"):

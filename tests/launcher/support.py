@@ -11,6 +11,7 @@ import torch
 
 from kernel_gym.devices.placement import storage_bytes
 from kernel_gym.devices.sim.planned_session import PlannedSession
+from kernel_gym.devices.sim.session import SimOptions
 from kernel_gym.devices.sim.toolchain import HipToolchain, hip_toolchain
 from kernel_gym.launcher.process import LauncherProcess
 from kernel_gym.plans.types import CodeForm, LaunchPlan, PlanCode
@@ -45,7 +46,7 @@ def recorded(name: str, source: str | None = None):
     """Returns the plan of a task's start kernel, its inputs, and the call on the simulator."""
     task = get_task(name)
     inputs, dims = workload_of(task)
-    with closing(PlannedSession(task, 1, source is None, seed=3)) as session:
+    with closing(PlannedSession(task, SimOptions(trusted=source is None, seed=3))) as session:
         assert session.load(source or task.start_source) is None
         plan = session.record(inputs, dims)
         assert isinstance(plan, LaunchPlan), plan

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from kernel_gym.devices.sim.planned_session import PlannedSession
+from kernel_gym.devices.sim.session import SimOptions
 from kernel_gym.launcher.process import LauncherLostError, LauncherProcess, PlanFailedError
 from kernel_gym.plans.types import (
     BufferReference,
@@ -167,7 +168,7 @@ extern "C" int transpose(const float* x, float* y, int64_t rows, int64_t cols, h
 def test_a_fault_ends_the_launcher_and_the_next_one_works(tmp_path):
     task = get_task("hip2hip/transpose")
     inputs, dims = workload_of(task)
-    with closing(PlannedSession(task, 1, False)) as session:
+    with closing(PlannedSession(task, SimOptions())) as session:
         assert session.load(WILD) is None
         plan = assembled(session.record(inputs, dims), tmp_path)
     with launcher() as process:

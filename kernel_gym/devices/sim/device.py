@@ -11,8 +11,10 @@ import torch
 from kernel_gym.devices.base import Exclusivity
 from kernel_gym.devices.description import DeviceDescription, TimingMethod
 from kernel_gym.devices.sim.compiled import CompiledKernels, KernelFile
+from kernel_gym.devices.sim.direct_session import DirectSession
 from kernel_gym.devices.sim.memory import create_file
-from kernel_gym.devices.sim.session import MAX_LAUNCH_INSTRUCTIONS, SimSession
+from kernel_gym.devices.sim.planned_session import PlannedSession
+from kernel_gym.devices.sim.session import MAX_LAUNCH_INSTRUCTIONS, SimOptions, SimSession
 from kernel_gym.devices.sim.toolchain import HipToolchain, hip_toolchain
 from kernel_gym.hardware import SIMULATED
 from kernel_gym.records import Clock
@@ -90,10 +92,11 @@ class SimDevice:
         Raises:
             InfraError: A process could not be started.
         """
-        kernels = KernelFile(self._kernels, resident) if task.problem.recorded else None
-        arch = self.description.arch
         limit = MAX_LAUNCH_INSTRUCTIONS if launch_instructions is None else launch_instructions
-        return SimSession(task, self._threads, trusted, seed, arch, resident, limit, kernels)
+        options = SimOptions(self._threads, trusted, seed, self.description.arch, resident, limit)
+        if task.problem.recorded:
+            return DirectSession(task, options, KernelFile(self._kernels, resident))
+        return PlannedSession(task, options)
 
     @contextlib.contextmanager
     def upstream(self, output: int, seconds: float, alone: bool) -> Iterator[Child]:

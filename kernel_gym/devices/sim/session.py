@@ -1,7 +1,8 @@
 """A session on a simulated device: one candidate, seen from the judge.
 
 A session has two processes: the untrusted worker, and the simulated GPU, which the judge trusts.
-The judge writes inputs and reads outputs through its own mapping of the GPU's memory.
+The judge writes inputs and reads outputs through its own mapping of the GPU's memory. There are two
+kinds: `planned_session` for tasks of the project, and `direct_session` for imported calls.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ import mmap
 import os
 import secrets
 import socket
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -38,11 +40,9 @@ from kernel_gym.devices.base import (
 from kernel_gym.devices.budget import GUARD_SECONDS, processor_seconds, simulator_budget
 from kernel_gym.devices.cache import cache_folder
 from kernel_gym.devices.failures import describe_fault
-from kernel_gym.devices.hip_build import compile_hip, launcher_outputs
 from kernel_gym.devices.operators import operators_for, operators_of_candidate
 from kernel_gym.devices.placement import in_place_inputs, sketched_outputs, storage_bytes
 from kernel_gym.devices.sim import memory as sim_memory
-from kernel_gym.devices.sim.compiled import KernelFile
 from kernel_gym.devices.sim.facts import read_kernels
 from kernel_gym.devices.sim.outputs import read_outputs
 from kernel_gym.devices.sim.worker import SimWorkerHandle
@@ -54,9 +54,7 @@ from kernel_gym.records import KernelFacts
 from kernel_gym.sandbox.channel import ChannelError
 from kernel_gym.sandbox.confine import WorkerLimits
 from kernel_gym.sandbox.spawn import (
-    Child,
     Family,
-    Template,
     TemplateError,
     shared_template,
 )
@@ -82,58 +80,76 @@ FAMILY_MEMORY = 3 << 29
 """Bytes of host memory for a candidate's worker, compiler and simulated GPU together."""
 
 
-class SimSession:
-    """One candidate in one worker, with its own simulated GPU."""
+@dataclass(frozen=True)
+class SimOptions:
+    """How a session is opened.
+
+    Args:
+        threads: Host threads of the simulated GPU.
+        trusted: Whether the source is the project's own.
+        seed: Decides which workgroups are sampled and which launches are audited.
+        arch: The architecture of the GPU.
+        resident: Whether the worker stays: it has no budget of seconds.
+        launch_instructions: Wave instructions until a launch is stopped; None for no limit.
+    """
+
+    threads: int = 1
+    trusted: bool = False
+    seed: int = 0
+    arch: str = "gfx942"
+    resident: bool = False
+    launch_instructions: int | None = MAX_LAUNCH_INSTRUCTIONS
+
+
+class SimSession(ABC):
+    """One candidate in one worker, with its own simulated GPU.
+
+    Args:
+        task: What the source solves.
+        options: How the session is opened.
+    """
 
     timed = None
+    _answer_buffers = 0
+    """Raw buffers in an answer of the worker."""
 
-    def __init__(
-        self,
-        task: Task,
-        threads: int,
-        trusted: bool,
-        seed: int = 0,
-        arch: str = "gfx942",
-        resident: bool = False,
-        launch_instructions: int | None = MAX_LAUNCH_INSTRUCTIONS,
-        kernels: KernelFile | None = None,
-    ) -> None:
-        self._task, self._arch, self._kernels = task, arch, kernels
-        self._budget = None if trusted or resident else simulator_budget()
+    def __init__(self, task: Task, options: SimOptions) -> None:
+        self._task, self._arch = task, options.arch
+        trusted, kept = options.trusted, options.trusted or options.resident
+        self._budget = None if kept else simulator_budget()
         self._family = None if trusted else Family(secrets.token_hex(8), FAMILY_MEMORY)
         self._in_place = in_place_inputs(task)
         self._waits_by_compiler = False
         template = shared_template()
         memory = sim_memory.create_file()
         self._memory = mmap.mmap(memory, sim_memory.ARENA_SIZE)
-        options = {
-            "threads": threads,
-            "memory": MEMORY,
-            "launch_instructions": launch_instructions,
-            # A baseline's time must not depend on what was timed before.
-            "same_samples": trusted or resident,
-            "same_addresses": trusted or resident,
-            "arch": arch,
-            "code_cache": str(cache_folder("code")),
-            "operators": operators_for(task, resident),
-            "permitted": sorted(operators_of_candidate(task)),
-            "margin": sim_memory.GUARD if task.problem.margin else 0,
-        }
         device_end, worker_end = socket.socketpair()
         cache = [str(cache_folder("triton"))] if trusted else []
         environment = {"TRITON_CACHE_DIR": cache[0]} if trusted else {}
         try:
             self._device = template.fork(
-                "device", [memory, device_end.fileno()], options, family=self._family
+                "device",
+                [memory, device_end.fileno()],
+                self._device_options(options),
+                family=self._family,
             )
-            self._child = self._fork_worker(template, worker_end, environment, trusted, cache)
+            role, descriptors, choices = self._worker_role(worker_end)
+            self._child = template.fork(
+                role,
+                descriptors,
+                choices,
+                WORKER_LIMITS,
+                environment,
+                trusted,
+                cache,
+                self._family,
+                buffers=self._answer_buffers,
+            )
             # Not an option of the fork: the template reads options, and the worker is a copy of it.
-            header, _ = encode(device_messages.SeedSamples(seed))
+            header, _ = encode(device_messages.SeedSamples(options.seed))
             self._device.channel.request(header, timeout=GUARD_SECONDS)
             ready = self._child.channel.recv(GUARD_SECONDS)
         except (TemplateError, ChannelError) as error:
-            if kernels is not None:
-                kernels.close()
             raise InfraError(f"a worker could not be started: {error}") from error
         finally:
             os.close(memory)
@@ -142,86 +158,48 @@ class SimSession:
         self._worker = SimWorkerHandle(self._child, self._device, self._budget)
         self.confinement: dict[str, Any] = ready.header["confinement"]
 
-    def _fork_worker(
-        self,
-        template: Template,
-        pipe: socket.socket,
-        environment: dict[str, str],
-        trusted: bool,
-        writable: list[str],
-    ) -> Child:
-        kernels = [self._kernels.descriptor] if self._kernels else []
-        return template.fork(
-            "worker",
-            [pipe.fileno(), *kernels],
-            {"arch": self._arch, "operators": self._task.problem.recorded},
-            WORKER_LIMITS,
-            environment,
-            trusted,
-            writable,
-            self._family,
-        )
+    def _device_options(self, options: SimOptions) -> dict[str, Any]:
+        kept = options.trusted or options.resident
+        return {
+            "threads": options.threads,
+            "memory": MEMORY,
+            "launch_instructions": options.launch_instructions,
+            # A baseline's time must not depend on what was timed before.
+            "same_samples": kept,
+            "same_addresses": kept,
+            "arch": options.arch,
+            "code_cache": str(cache_folder("code")),
+            "operators": operators_for(self._task, options.resident),
+            "permitted": sorted(operators_of_candidate(self._task)),
+            "margin": sim_memory.GUARD if self._task.problem.margin else 0,
+        }
 
-    @property
-    def device_seconds(self) -> float:
-        """Processor seconds of the simulated GPU so far."""
-        return processor_seconds(self._device.pid)
+    @abstractmethod
+    def _worker_role(self, pipe: socket.socket) -> tuple[str, list[int], dict[str, Any]]:
+        """Returns the role of the worker's process, its descriptors and its options.
 
-    def load(self, source: str, language: str | None = None) -> Failed | None:
-        """Builds and loads a source."""
-        # Gluon names LDS and its waits itself
-        self._waits_by_compiler = self._task.language == "triton" and "gluon" not in source
-        request = messages.LoadOnSimulator(
-            language or self._task.language, self._task.entry, source
-        )
-        if self._task.language == "hip":
-            built = compile_hip(source, self._arch, LOAD_SECONDS, self._budget, self._family)
-            if isinstance(built, Failed):
-                return built
-            assembler, library = built.results
-            outputs = launcher_outputs(self._task.problem)
-            request = replace(request, outputs=outputs, assembler=assembler, library=library)
-        if self._kernels is not None:
-            self._kernels.fill(self._task.problem.unassembled(source), self._budget)
-        answer = self._worker.ask(request, LOAD_SECONDS)
-        return answer if isinstance(answer, Failed) else None
+        Args:
+            pipe: The worker's end of a pipe to the simulated GPU.
+        """
 
+    @abstractmethod
     def call(
         self,
         inputs: Mapping[str, Value],
         dims: Mapping[str, int],
         noop: bool = False,
         audit: Audit = Audit.OFF,
-        believed: bool = False,
     ) -> Call | Failed:
-        """Calls the candidate once on fresh device copies of the inputs.
+        """Calls the candidate once on fresh device copies of the inputs."""
 
-        With `believed`, the outputs are those that the worker states: of a suite's own code only,
-        before its task is known.
-        """
-        if self._worker.dead:
-            return self._worker.dead
-        begin = device_messages.BeginCall(noop, str(audit), self._waits_by_compiler)
-        self._ask_device(begin)
-        try:
-            args, buffers = self._place_inputs(inputs)
-            if self._task.language == "hip":
-                args += self._launcher_arguments(dims)
-        except _DeviceFull as error:
-            return self._worker.fail(Failed(FailureKind.RUNTIME, str(error)))
-        before = self._worker.host_seconds
-        answer = self._worker.ask(messages.CallOnSimulator(args), CALL_SECONDS)
-        if self._kernels is not None:
-            dead = self._worker.dead
-            stopped = dead is not None and dead.kind is FailureKind.TIMEOUT
-            self._kernels.keep(self._worker.host_seconds - before, stopped)
-        try:
-            result = self._collect(answer, inputs, dims, buffers, believed)
-            for address in (*buffers.values(), *self._outputs):
-                self._ask_device(device_messages.Free(address))
-        except DeviceLostError as error:
-            return self._worker.lost_device(error)
-        return result
+    @abstractmethod
+    def load(self, source: str, language: str | None = None) -> Failed | None:
+        """Builds and loads a source."""
+
+    @property
+    def device_seconds(self) -> float:
+        """Processor seconds of the simulated GPU so far."""
+        return processor_seconds(self._device.pid)
 
     def compile(self, calls: Sequence[SketchedCall]) -> Failed | None:
         """Does nothing: compiling ahead would save no time here."""
@@ -243,8 +221,6 @@ class SimSession:
         with contextlib.suppress(TemplateError):
             self._child.close()
             self._device.close()
-        if self._kernels is not None:
-            self._kernels.close()
 
     # -- the call, step by step ----------------------------------------------------------------
 
@@ -287,7 +263,7 @@ class SimSession:
         inputs: Mapping[str, Value],
         dims: Mapping[str, int],
         buffers: dict[str, int],
-        believed: bool,
+        believed: bool = False,
     ) -> Call | Failed:
         record = self._ask_device(device_messages.EndCall())
         if record["fault"]:
@@ -349,7 +325,7 @@ class SimSession:
     def _allocate(self, size: int, label: str) -> int:
         answer = self._ask_device(device_messages.AllocateForJudge(size, label))
         if "error" in answer and answer["worker_bytes"]:
-            raise _DeviceFull("the candidate's earlier calls have used up the device's memory")
+            raise DeviceFull("the candidate's earlier calls have used up the device's memory")
         if "error" in answer:
             raise WorkloadTooLargeError(
                 f"a workload does not fit the simulated device: {answer['error']}"
@@ -375,5 +351,5 @@ class SimSession:
             self._worker.charge(meter)
 
 
-class _DeviceFull(Exception):
+class DeviceFull(Exception):
     """The candidate holds so much memory that the judge's buffers do not fit."""

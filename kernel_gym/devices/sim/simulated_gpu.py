@@ -115,20 +115,29 @@ class SimulatedGpu:
         self._began = self._draws.getstate()
         return messages.Done()
 
-    def begin(self, noop: bool, audit: str = Audit.OFF, waits_by_compiler: bool = False) -> Answer:
+    def begin(
+        self,
+        noop: bool,
+        audit: str = Audit.OFF,
+        waits_by_compiler: bool = False,
+        tuning: bool = False,
+    ) -> Answer:
         """Starts a call and clears the counters. With `noop`, kernels are accepted but not run.
 
         `Audit.AGAIN` repeats the last call with the same samples of workgroups. If the modelled
-        time differs then, the draw of the samples is not the reason.
+        time differs then, the draw of the samples is not the reason. With `tuning`, the call
+        changes no draw of a later one.
         """
         if self._same_addresses:
             self.arena.rewind()
         self._waits_by_compiler = waits_by_compiler
         self.noop = noop
         self.audit = Audit(audit)
+        self._tuning = tuning
         if self.audit is Audit.AGAIN:
             self._draws.setstate(self._began)
-        self._began = self._draws.getstate()
+        if not tuning:
+            self._began = self._draws.getstate()
         self.open = True
         self.before += self.seconds
         self.seconds = 0.0
@@ -202,7 +211,7 @@ class SimulatedGpu:
     @property
     def in_trial(self) -> bool:
         """Whether launches count nowhere at the moment."""
-        return self._trial is not None
+        return self._tuning or self._trial is not None
 
     def _regions(self) -> list[Region]:
         live = [(piece.start, piece.size) for piece in self.arena if piece.size]

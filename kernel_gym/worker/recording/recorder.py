@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
+from functools import cache
 from typing import TypeVar
+
+import triton
 
 from kernel_gym.plans.addresses import take_references
 from kernel_gym.plans.types import (
@@ -168,6 +172,20 @@ def _number_of(item: Item, items: list[Item]) -> int:
 
 
 def amd_code(content: bytes) -> PlanCode:
-    """Returns a module for an AMD GPU, assembler text or a code object, as code of plans."""
-    form = CodeForm.HSACO if content.startswith(ELF) else CodeForm.ASSEMBLER
-    return PlanCode(form, content)
+    """Returns a module for an AMD GPU, assembler text or a code object, as code of plans.
+
+    The lines of a text name source files. Their folders are replaced, since they differ between
+    processes and machines: equal kernels have equal plans.
+    """
+    if content.startswith(ELF):
+        return PlanCode(CodeForm.HSACO, content)
+    for folder, name in _folders():
+        content = content.replace(folder, name)
+    return PlanCode(CodeForm.ASSEMBLER, content)
+
+
+@cache
+def _folders() -> tuple[tuple[bytes, bytes], ...]:
+    own = os.environ.get("TMPDIR", "").encode()
+    places = (own, b"/candidate"), (os.path.dirname(triton.__file__).encode(), b"/triton")
+    return tuple(place for place in places if place[0])

@@ -75,7 +75,7 @@ class Stream:
 
     def record_event(self, event: Any = None) -> Any:
         """Records an event, a new one if none is given."""
-        event = event or torch.cuda.Event(enable_timing=True)
+        event = event or torch.cuda.Event()
         event.record(self)
         return event
 
@@ -90,8 +90,8 @@ class Event:
         self._seconds: float | None = None
 
     def record(self, stream: Any = None) -> None:
-        """Notes the modelled time."""
-        self._seconds = self._runtime.clock()
+        """Notes the modelled time, if it is asked for."""
+        self._seconds = self._runtime.clock() if self._timed else 0.0
 
     def wait(self, stream: Any = None) -> None:
         """Work is in order already."""

@@ -23,14 +23,16 @@ Candidate = Callable[..., Any]
 
 
 def main(fds: list[int], options: dict[str, Any]) -> None:
-    """Serves the judge over the first descriptor; the second one leads to the device."""
+    """Serves the judge over the first descriptor.
+
+    The second one leads to the device, and the third one to the file for compiled kernels.
+    """
     torch.set_num_threads(1)
     confine.forbid_inspection()
     judge = Channel(socket.socket(fileno=fds[0]), buffers=2)
     device = Channel(socket.socket(fileno=fds[1]))
-    kernels = fds[2] if len(fds) > 2 else None
     runtime = SimRuntime(device, options["arch"])
-    session = SimWorker(runtime, options.get("operators", False), kernels)
+    session = SimWorker(runtime, True, fds[2])
     judge.send({"confinement": options["confinement"]})
     while True:
         message = judge.recv()

@@ -8,7 +8,9 @@ import pytest
 import torch
 
 from kernel_gym.devices.base import Audit, Call
-from kernel_gym.devices.sim.device import SimDevice
+from kernel_gym.devices.sim.compiled import CompiledKernels, KernelFile
+from kernel_gym.devices.sim.direct_session import DirectSession
+from kernel_gym.devices.sim.session import SimOptions
 from kernel_gym.tasks import get_task
 
 HEAD = """
@@ -65,21 +67,21 @@ def softmax(x):
 @pytest.fixture
 def call():
     """Calls a source on tensors of several sizes."""
-    with closing(SimDevice()) as device:
-        session = device.open(get_task("triton2triton/softmax"), seed=3)
-        with closing(session):
+    kernels = KernelFile(CompiledKernels(), keeps=False)
+    session = DirectSession(get_task("triton2triton/softmax"), SimOptions(seed=3), kernels)
+    with closing(session):
 
-            def run(source, *sizes):
-                failed = session.load(source)
-                assert failed is None, failed
-                calls = []
-                for size in sizes:
-                    x = torch.full((8, size), 3.0, dtype=torch.float16)
-                    dims = {"rows": 8, "cols": size}
-                    calls.append(session.call({"x": x}, dims, audit=Audit.DRAWN))
-                return calls
+        def run(source, *sizes):
+            failed = session.load(source)
+            assert failed is None, failed
+            calls = []
+            for size in sizes:
+                x = torch.full((8, size), 3.0, dtype=torch.float16)
+                dims = {"rows": 8, "cols": size}
+                calls.append(session.call({"x": x}, dims, audit=Audit.DRAWN))
+            return calls
 
-            yield run
+        yield run
 
 
 def test_an_autotuner_with_a_key_is_charged_for_its_choice_only(call):
