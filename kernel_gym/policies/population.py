@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from kernel_gym.episodes.history import speedup_bound
+from kernel_gym.episodes.history import sure_speedup
 from kernel_gym.feedback import feedback
 from kernel_gym.inert import fenced, inert_text
 from kernel_gym.policies.base import ChatMessage, Conversation, Policy, Response, Run
@@ -62,8 +62,8 @@ class Elite:
 
     @property
     def speed(self) -> float:
-        """Lower bound of its speedup."""
-        return speedup_bound(self.evaluation)
+        """Lower bound of its speedup on seen and unseen shapes."""
+        return sure_speedup(self.evaluation)
 
 
 @dataclass(frozen=True)
@@ -192,8 +192,8 @@ class Population(Policy):
 
 
 def cell_of(evaluation: Evaluation) -> Cell:
-    """The cell of a right kernel: what bounds it, and the bin of its speedup."""
-    speed = max(speedup_bound(evaluation), 1e-3)
+    """The cell of a right kernel: what bounds it, and the bin of its sure speedup."""
+    speed = max(sure_speedup(evaluation), 1e-3)
     return bottleneck(evaluation) or "unknown", math.floor(BINS_PER_DOUBLING * math.log2(speed))
 
 

@@ -17,7 +17,7 @@ from math import sqrt
 from pathlib import Path
 
 from kernel_gym.episodes.episode import Episode, Turn
-from kernel_gym.episodes.history import passed, speedup_bound
+from kernel_gym.episodes.history import passed, rank
 from kernel_gym.feedback import feedback
 from kernel_gym.inert import fenced, inert_text, quoted
 from kernel_gym.policies.base import (
@@ -141,12 +141,12 @@ class Reflective(Policy):
         idea = self._idea(episode)
         if self.modules.example:
             parts.append(_example(episode.task, _query(episode.task, idea)))
-        right = sorted(filter(passed, episode.turns), key=_speed_rank, reverse=True)
+        right = sorted(filter(passed, episode.turns), key=rank, reverse=True)
         if self.modules.optimizer and right:
             shown = right[: self.modules.history]
-            parts.append("Correct kernels so far, the fastest first.")
+            parts.append("Correct kernels so far, the best first.")
             parts += [self._described(episode, turn) for turn in shown]
-            parts.append("Find what limits the fastest, and write one that is faster still.")
+            parts.append("Find what limits the best one, and write one that is faster still.")
         if idea and not (self.modules.optimizer and passed(idea[-1])):
             parts += ["The last submission:", self._described(episode, idea[-1])]
         elif episode.turns and not idea and self.modules.debugger:
@@ -265,10 +265,6 @@ def _similarity(one: Counter[str], other: Counter[str]) -> float:
     product = sum(count * other[token] for token, count in one.items())
     lengths = sum(c * c for c in one.values()) * sum(c * c for c in other.values())
     return product / sqrt(lengths) if lengths else 0.0
-
-
-def _speed_rank(turn: Turn) -> float:
-    return speedup_bound(turn.evaluation)
 
 
 def _key(episode: Episode) -> _Key:

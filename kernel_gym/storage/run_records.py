@@ -77,6 +77,11 @@ class TurnRecord(Record):
     problem: str = ""
     """A problem of the reply: it was cut off, or empty."""
 
+    @property
+    def earned(self) -> float | None:
+        """The reward, under the name that turns of running episodes have too."""
+        return self.reward
+
 
 class EpisodeEnd(Record):
     """An episode that ended before its last turn."""

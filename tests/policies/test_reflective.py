@@ -110,7 +110,7 @@ def test_the_history_is_sorted_by_speed_and_the_last_failure_follows():
     [
         ({"knowledge": False}, guide("gfx942", "triton", topics_of(TASK.problem))),
         ({"example": False}, "as an example"),
-        ({"optimizer": False}, "the fastest first"),
+        ({"optimizer": False}, "the best first"),
         ({"debugger": False}, "```\nbad"),
         ({"history": 1}, "```\nslow"),
     ],
