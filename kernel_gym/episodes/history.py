@@ -23,7 +23,7 @@ class Evaluated(Protocol):
         ...
 
 
-class Scored(Evaluated, Protocol):
+class ScoredTurn(Evaluated, Protocol):
     """Anything that holds the evaluation of one submission and what it earned."""
 
     @property
@@ -32,7 +32,7 @@ class Scored(Evaluated, Protocol):
         ...
 
 
-AnyTurn = TypeVar("AnyTurn", bound=Scored)
+AnyTurn = TypeVar("AnyTurn", bound=ScoredTurn)
 
 
 def passed(turn: Evaluated) -> bool:
@@ -71,7 +71,7 @@ def best_turn(turns: Iterable[AnyTurn]) -> AnyTurn | None:
     return max(filter(passed, turns), key=rank, default=None)
 
 
-def rank(turn: Scored) -> tuple[float, float]:
+def rank(turn: ScoredTurn) -> tuple[float, float]:
     """The place of a correct submission among others of its task: the greater, the better."""
     earned = -math.inf if turn.earned is None else turn.earned
     return earned, sure_speedup(turn.evaluation)

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import json
 import re
+import threading
 from collections import Counter
 from collections.abc import Sequence
+from concurrent.futures import Future
 from dataclasses import asdict, dataclass, fields, replace
 from functools import lru_cache
 from math import sqrt
@@ -28,8 +30,10 @@ from kernel_gym.policies.base import (
     Reply,
     Response,
     Run,
+    answered,
 )
 from kernel_gym.policies.options import Options
+from kernel_gym.policies.pace import chained
 from kernel_gym.policies.registry import make_policy, register_policy
 from kernel_gym.storage.json_lines import drop_cut_off
 from kernel_gym.storage.run_store import REFLECTIONS
@@ -87,6 +91,7 @@ class Reflective(Policy):
     ) -> None:
         self.policy, self.modules, self.arch = policy, modules or Modules(), arch
         self.prompt, self.sampling = policy.prompt, policy.sampling
+        self.streams, self._lock = policy.streams, threading.Lock()
         self._reflections: dict[_Key, Reply] = {}
         self._memory: Path | None = None
 
@@ -115,6 +120,36 @@ class Reflective(Policy):
             for chat, reply in zip(conversations, replies, strict=True)
         ]
 
+    def request(self, conversations: Sequence[Conversation], /) -> list[Future[Response]]:
+        """As :meth:`reply`; no conversation waits for another one if the other policy streams."""
+        if not self.policy.streams:
+            return super().request(conversations)
+        return [self._request(chat) for chat in conversations]
+
+    def _request(self, chat: Conversation) -> Future[Response]:
+        """Reflects on the last turn of a conversation, if it has one, then writes."""
+        key = _key(chat.episode)
+        if not (self.modules.reflector and chat.episode.turns) or key in self._reflections:
+            return self._write(chat)
+        question = Conversation(chat.episode, (_user(self._question(chat.episode)),))
+
+        def go_on(reflection: Response) -> Future[Response]:
+            if isinstance(reflection, Reply):
+                self._keep(key, reflection)
+            return self._write(chat)
+
+        return chained(self.policy.request([question])[0], go_on)
+
+    def _write(self, chat: Conversation) -> Future[Response]:
+        """Asks for a kernel; the reply has the cost of the reflection before it."""
+        spent = self._reflections.get(_key(chat.episode)) if self.modules.reflector else None
+        asked = Conversation(chat.episode, (_user(self.ask(chat)),))
+
+        def add(reply: Response) -> Future[Response]:
+            return answered(_with_cost(reply, spent) if isinstance(reply, Reply) else reply)
+
+        return chained(self.policy.request([asked])[0], add)
+
     def _reflect(self, conversations: Sequence[Conversation]) -> dict[_Key, Reply]:
         """The reflection on the last turn of each conversation, new or known."""
         if not self.modules.reflector:
@@ -131,7 +166,7 @@ class Reflective(Policy):
     def _keep(self, key: _Key, reply: Reply) -> None:
         self._reflections[key] = reply
         if self._memory is not None:
-            with self._memory.open("a", encoding="utf-8") as memory:
+            with self._lock, self._memory.open("a", encoding="utf-8") as memory:
                 memory.write(json.dumps({"turn": key, "reply": asdict(reply)}) + "\n")
 
     def ask(self, chat: Conversation) -> str:
