@@ -16,7 +16,7 @@ from kernel_gym.evaluator import Caches, Evaluator
 from kernel_gym.executors.base import EvaluationRequest
 from kernel_gym.executors.cache import EvaluationCache
 from kernel_gym.executors.process import ProcessWorker
-from kernel_gym.executors.supervised import DEADLINE, SupervisedExecutor
+from kernel_gym.executors.supervised import DEADLINE, SupervisedExecutor, at_once
 from kernel_gym.records import Evaluation
 from kernel_gym.storage.secret import RunSecret
 from kernel_gym.tasks.registry import get_task
@@ -75,7 +75,7 @@ class LocalWorker:
     """
 
     def __init__(self, evaluator: Evaluates) -> None:
-        self._evaluator = evaluator
+        self._evaluator, self.ready = evaluator, at_once()
         self._requests: queue.SimpleQueue[tuple[EvaluationRequest, Future[Evaluation]] | None]
         self._requests = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._work, name="evaluator", daemon=True)

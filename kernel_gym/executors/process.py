@@ -11,6 +11,7 @@ from concurrent.futures import Future
 from multiprocessing.connection import Connection
 
 from kernel_gym.executors.base import EvaluationRequest
+from kernel_gym.executors.supervised import at_once
 from kernel_gym.records import Evaluation
 from kernel_gym.sandbox.confine import ONE_THREAD
 from kernel_gym.storage.secret import RunSecret
@@ -30,6 +31,7 @@ class ProcessWorker:
 
     def __init__(self, device: str, secret: RunSecret) -> None:
         context = multiprocessing.get_context("spawn")  # a GPU's state does not survive a fork
+        self.ready = at_once()
         self._pipe, theirs = context.Pipe()
         self._process = context.Process(target=_serve, args=(theirs, device, secret), daemon=False)
         with _started_with(ONE_THREAD):
