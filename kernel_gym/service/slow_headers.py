@@ -9,7 +9,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 MAX_HEADER_SECONDS = 20.0
 """Seconds for the header of a request. Without a limit a client that sends half a header holds its
-connection for ever, and a few thousand of them hold the service."""
+connection forever, and a few thousand of them hold the service."""
 
 
 class TimedHeaders(H11Protocol):
