@@ -150,11 +150,13 @@ def answer_to(desk: Desk, line: bytes) -> Answer:
         return desk.submit(request.get("source"))
     if do == "profile":
         return desk.profile(request.get("source"))
+    if do == "wait":
+        return desk.last()
     if do == "best":
         return desk.best()
     if do == "show":
         return desk.show()
-    return {"error": "found another request, expected 'do' to be submit, profile, best or show"}
+    return {"error": "found another request, expected 'do': submit, profile, wait, best, show"}
 
 
 def _line(connection: socket.socket) -> bytes:
