@@ -30,5 +30,6 @@ gymnasium.register(
 gymnasium.register(
     id="KernelTune-v0",
     entry_point="kernel_gym.envs.kernel_tune:KernelTuneEnv",
+    vector_entry_point="kernel_gym.envs.vector:KernelTuneVectorEnv",
     nondeterministic=True,
 )

@@ -106,7 +106,8 @@ class ServiceTasks:
     def __init__(self, url: str, token: str | None, submissions: int) -> None:
         self._client, self._submissions = Client(url, token, patience=60), submissions
         self._sessions: dict[str, Any] = {}
-        self._best: dict[str, tuple[float, str]] = {}
+        self._best: dict[str, tuple[float, float, str]] = {}
+        """Reward, speedup and source of the best submission of each task."""
         self._lock = threading.Lock()
 
     def list_tasks(self) -> list[dict[str, str]]:
@@ -130,9 +131,9 @@ class ServiceTasks:
             step = self._session(task).submit(source)
         except ServiceError as error:
             return {"error": str(error)}
-        best, _ = self._best.get(task, (0.0, ""))
-        if step.outcome == "passed" and step.best_speedup > best:
-            self._best[task] = step.best_speedup, source
+        known = self._best.get(task)
+        if step.outcome == "passed" and (known is None or (step.reward or 0.0) > known[0]):
+            self._best[task] = step.reward or 0.0, step.best_speedup, source
         return {
             "error": "",
             "submission": step.turn,
@@ -153,7 +154,7 @@ class ServiceTasks:
 
     def best(self, task: str) -> Answer:
         """As :meth:`ToolBackend.best`, of the submissions through this connection."""
-        speedup, source = self._best.get(task, (0.0, ""))
+        _, speedup, source = self._best.get(task, (0.0, 0.0, ""))
         return {"error": "", "source": source, "best_speedup": speedup}
 
     def _session(self, task: str) -> Any:

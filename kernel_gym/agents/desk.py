@@ -144,6 +144,13 @@ class Desk:
             "profile": profile_of(self.episode.turns[number].evaluation),
         }
 
+    def last(self) -> Answer:
+        """The answer to the last submission, as soon as it is evaluated."""
+        with self._lock:
+            if not self.episode.turns:
+                return self._refusal("nothing was submitted")
+            return self._answer(len(self.episode.turns) - 1)
+
     def best(self) -> Answer:
         """The best right submission so far, with its source."""
         best = self.episode.best

@@ -55,23 +55,23 @@ def kernel_gym(
     ]
     return Task(
         dataset=MemoryDataset(samples, name=f"kernel-gym {suite}"),
-        solver=kernel_solver(device, turns),
+        solver=kernel_solver(device, turns, reward),
         scorer=kernel_scorer(device, reward),
     )
 
 
 @solver
-def kernel_solver(device: str = "auto", turns: int = 3) -> Solver:
+def kernel_solver(device: str = "auto", turns: int = 3, reward: str = "kernel-opt") -> Solver:
     """Asks the model, submits its reply and shows it the feedback, for some turns."""
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         one = get_task(state.metadata["task"])
-        episode, reward = Episode(one), get_reward()
+        episode, score = Episode(one), get_reward(reward)
         for turn in range(turns):
             state = await generate(state)
             source = extract_source(state.output.completion, one)
             evaluation = await evaluated(device, one.id, source)
-            episode = episode.after(source, evaluation, reward(evaluation, episode.context))
+            episode = episode.after(source, evaluation, score(evaluation, episode.context))
             best = episode.best or episode.turns[-1]
             state.store.set(SUBMITTED, best.source)
             if turn + 1 < turns:

@@ -29,7 +29,7 @@ from kernel_gym.agents.launch import Launch
 from kernel_gym.agents.presets import PROMPT, Preset
 from kernel_gym.agents.process import Ended, Limits, run_agent
 from kernel_gym.agents.serve import desk_server, mcp_server
-from kernel_gym.agents.workspace import kernel_name, read_kernel, write_workspace
+from kernel_gym.agents.workspace import is_untouched, kernel_name, read_kernel, write_workspace
 from kernel_gym.records import Evaluation
 from kernel_gym.sandbox.confine import FIRST_USER
 from kernel_gym.storage.json_lines import append_line
@@ -123,6 +123,8 @@ class AgentPlay:
             if self._stop.is_set():
                 return
             source, problem = read_kernel(folder, task)
+            if is_untouched(source, task) and not desk.episode.turns:
+                source, problem = None, f"{kernel_name(task)} was not changed"
             desk.verdict(source, "; ".join(filter(None, (ended.reason, problem))))
         self._on_end(task, len(desk.episode.turns))
 

@@ -23,6 +23,8 @@ from kernel_gym.agents.workspace import MCP_SOCKET, SOCKET
 
 MAX_REQUEST = 2 << 20
 """Longest request in bytes: the longest source, with each byte as an escape of JSON."""
+RETRY_SECONDS = 0.2
+"""Seconds after which a connection that could not be accepted is tried again."""
 READ_SECONDS = 30.0
 """Seconds in which a request must have arrived."""
 CONNECTIONS = 16
@@ -64,11 +66,13 @@ class SocketServer:
         finally:
             os.close(place)
         self._listener.listen(CONNECTIONS)
+        self._closed = threading.Event()
         self._thread = threading.Thread(target=self._accept, name=name, daemon=True)
         self._thread.start()
 
     def close(self) -> None:
         """Accepts no more connections and closes those that are open."""
+        self._closed.set()
         with contextlib.suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
@@ -94,8 +98,10 @@ class SocketServer:
         while True:
             try:
                 connection, _ = self._listener.accept()
-            except OSError:
-                return
+            except OSError:  # closed, or the machine has no descriptor left for now
+                if self._closed.wait(RETRY_SECONDS):
+                    return
+                continue
             if not self._room.acquire(blocking=False):
                 connection.close()
                 continue
@@ -144,11 +150,13 @@ def answer_to(desk: Desk, line: bytes) -> Answer:
         return desk.submit(request.get("source"))
     if do == "profile":
         return desk.profile(request.get("source"))
+    if do == "wait":
+        return desk.last()
     if do == "best":
         return desk.best()
     if do == "show":
         return desk.show()
-    return {"error": "found another request, expected 'do' to be submit, profile, best or show"}
+    return {"error": "found another request, expected 'do': submit, profile, wait, best, show"}
 
 
 def _line(connection: socket.socket) -> bytes:

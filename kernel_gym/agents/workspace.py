@@ -176,6 +176,11 @@ def read_kernel(folder: Path, task: Task) -> tuple[str | None, str]:
         return None, f"{name} cannot be read: {error.strerror}"
 
 
+def is_untouched(source: str | None, task: Task) -> bool:
+    """Whether a kernel file is still the one that :func:`write_workspace` wrote."""
+    return source == (task.start_source or stub(task))
+
+
 def read_regular(folder: Path, name: str, limit: int) -> str:
     """Reads a file of a folder that an agent may write, without following a link.
 

@@ -30,6 +30,8 @@ class TaskSummary:
     """The highest reward of a submission."""
     speedup: float | None
     unseen_speedup: float | None
+    copied: bool = False
+    """Whether the best submission is the start kernel up to comments and layout."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,8 @@ class RunSummary:
     speedup: float | None
     unseen_speedup: float | None
     mean_reward: float | None
+    copies: int
+    """Number of solved tasks whose best submission is the start kernel."""
     clock: Clock | None
     """Whether times are modelled or measured; None for a run without submissions."""
 
@@ -86,6 +90,7 @@ def summarise_records(
         speedup=geometric_mean(task.speedup for task in solved),
         unseen_speedup=geometric_mean(task.unseen_speedup for task in solved),
         mean_reward=sum(rewards) / len(rewards) if rewards else None,
+        copies=sum(task.copied for task in solved),
         clock=records[0].evaluation.clock if records else None,
     )
 
@@ -105,6 +110,7 @@ def summarise_task(task_id: str, turns: Iterable[TurnRecord]) -> TaskSummary:
         reward=max(rewards, default=None),
         speedup=best.evaluation.speedup if best else None,
         unseen_speedup=best.evaluation.unseen_speedup if best else None,
+        copied=best is not None and best.evaluation.copied,
     )
 
 

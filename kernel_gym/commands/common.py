@@ -97,9 +97,15 @@ def styled_outcome(outcome: str) -> str:
     return f"[{_OUTCOME_STYLE.get(outcome, 'red')}]{outcome}[/]"
 
 
+def solved_text(summary: Any) -> str:
+    """Returns how many tasks are solved, and how many of them by an unchanged start kernel."""
+    text = f"{summary.solved} of {len(summary.tasks)} tasks solved"
+    return f"{text}, {summary.copies} of them by the start kernel" if summary.copies else text
+
+
 def summary_table(summary: Any) -> Table:
     """Returns a run's summary as a table with one row for each task."""
-    title = f"{summary.solved} of {len(summary.tasks)} tasks solved"
+    title = solved_text(summary)
     if summary.unfinished:
         title += f", {summary.unfinished} of {len(summary.tasks)} unfinished"
     if summary.clock:

@@ -49,6 +49,7 @@ from kernel_gym.commands.sampling import (
     PriceIn,
     PriceOut,
     Rate,
+    RequestTimeout,
     Temperature,
     TopP,
     policy_options,
@@ -85,6 +86,7 @@ def evaluate(
     extra_body: ExtraBody = None,
     parallel: Parallel = None,
     rate: Rate = None,
+    request_timeout: RequestTimeout = None,
     price_in: PriceIn = None,
     price_out: PriceOut = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue the run in --out.")] = False,
@@ -107,7 +109,15 @@ def evaluate(
 
         require_executor(executor)
         options = policy_options(
-            max_tokens, temperature, top_p, extra_body, parallel, rate, price_in, price_out
+            max_tokens,
+            temperature,
+            top_p,
+            extra_body,
+            parallel,
+            rate,
+            request_timeout,
+            price_in,
+            price_out,
         )
         from kernel_gym.policies import evaluate_policy
         from kernel_gym.storage.secret import read_secret

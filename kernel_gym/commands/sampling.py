@@ -28,6 +28,9 @@ ExtraBody = Annotated[
 ]
 Parallel = Annotated[int | None, _option("Requests at a time.", min=1)]
 Rate = Annotated[float | None, _option("Requests a minute, at most.", min=0.01)]
+RequestTimeout = Annotated[
+    float | None, _option("Seconds for a request; then it is sent once more.", min=1.0)
+]
 PriceIn = Annotated[float | None, _option("US dollars a million tokens read.", min=0.0)]
 PriceOut = Annotated[float | None, _option("US dollars a million tokens written.", min=0.0)]
 
@@ -39,6 +42,7 @@ def policy_options(
     extra_body: str | None,
     parallel: int | None,
     rate: float | None,
+    request_timeout: float | None,
     price_in: float | None,
     price_out: float | None,
 ) -> Options:
@@ -56,6 +60,7 @@ def policy_options(
         extra=_object(extra_body),
         parallel=parallel,
         per_minute=rate,
+        request_timeout=request_timeout,
         prompt_price=price_in,
         completion_price=price_out,
     )

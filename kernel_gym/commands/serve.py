@@ -84,6 +84,7 @@ def run(settings: Any, pool: Any, host: str, port: int) -> None:
     import uvicorn
 
     from kernel_gym.service.app import make_app
+    from kernel_gym.service.slow_headers import TimedHeaders
 
     app = make_app(settings, pool)
     service = app.state.service
@@ -103,6 +104,7 @@ def run(settings: Any, pool: Any, host: str, port: int) -> None:
         access_log=False,
         timeout_graceful_shutdown=GRACE,
         limit_concurrency=4096,
+        http=TimedHeaders,
     )
     Server(config).run()
 

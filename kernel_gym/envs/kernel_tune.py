@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import gymnasium
@@ -14,10 +15,12 @@ from gymnasium.error import InvalidAction, ResetNeeded
 from kernel_gym.devices import describe, resolve
 from kernel_gym.episodes.episode import Episode
 from kernel_gym.episodes.history import passed
+from kernel_gym.executors import EvaluationRequest, Executor
 from kernel_gym.executors.shared import shared_executor
+from kernel_gym.records import Evaluation
 from kernel_gym.rewards import get_reward
 from kernel_gym.rewards.terms import log_speed
-from kernel_gym.storage.secret import PUBLIC
+from kernel_gym.storage.secret import PUBLIC, kept_secret
 from kernel_gym.tasks import Split, get_task, get_tuning, train_workloads
 
 MOST_WORKLOADS = 6
@@ -61,6 +64,8 @@ class KernelTuneEnv(gymnasium.Env[np.ndarray, np.ndarray]):
         max_turns: int = 8,
         flat: bool = False,
         render_mode: str | None = None,
+        secret: str | Path | None = None,
+        executor: Executor | None = None,
     ) -> None:
         """Takes task, device and reward by name, so that the environment's spec is plain data.
 
@@ -71,9 +76,14 @@ class KernelTuneEnv(gymnasium.Env[np.ndarray, np.ndarray]):
             max_turns: Schedules per episode.
             flat: Make the action one number.
             render_mode: `ansi`, `human` or None.
+            secret: The file of the secret that the seed is mixed with; it is created if absent. By
+                default there is none, since a schedule cannot make use of the seed.
+            executor: An open executor with a device and a secret of its own, which stays open; by
+                default the one that the environments of this process share.
 
         Raises:
-            ValueError: A name is unknown or a number is out of range.
+            ValueError: A name is unknown, a number is out of range, or there are two secrets.
+            StoreError: The file of the secret is malformed.
         """
         if max_turns < 1:
             raise ValueError(f"max_turns must be at least 1, found {max_turns}")
@@ -84,7 +94,12 @@ class KernelTuneEnv(gymnasium.Env[np.ndarray, np.ndarray]):
         if self.task.language != "triton":
             raise ValueError(f"task {task!r} is in {self.task.language}, expected one in triton")
         self.tuning = get_tuning(self.task.problem.name)
-        self._device_name = resolve(device)
+        if executor is not None and secret is not None:
+            raise ValueError("an executor has its own secret: give one or the other")
+        self.device_name = resolve(device) if executor is None else executor.device
+        self.secret = PUBLIC if secret is None else kept_secret(Path(secret))
+        """The secret that the seed is mixed with."""
+        self._executor = executor
         self._reward = get_reward(reward)
         self._max_turns = max_turns
         self.render_mode = render_mode
@@ -115,7 +130,7 @@ class KernelTuneEnv(gymnasium.Env[np.ndarray, np.ndarray]):
             raise ValueError(f"unknown reset option {sorted(options)[0]!r}; none is known")
         self._episode = episode = Episode(self.task)
         self._schedule: dict[str, int] = {}
-        info = {"task": self.task.id, "device": self._device_name, "space": dict(self.tuning.space)}
+        info = {"task": self.task.id, "device": self.device_name, "space": dict(self.tuning.space)}
         if self.render_mode == "human":
             print(self._text())
         return self._observation(episode), info
@@ -136,13 +151,35 @@ class KernelTuneEnv(gymnasium.Env[np.ndarray, np.ndarray]):
             InvalidAction: The action is outside the space.
             ResetNeeded: No episode is in progress.
         """
+        request = self.request(action)
+        executor = self._executor or shared_executor(self.device_name, self.secret)
+        return self.conclude(
+            action, executor.evaluate(request.task, request.source, seed=request.seed)
+        )
+
+    def request(self, action: Any) -> EvaluationRequest:
+        """The evaluation that a step with this action needs, see `KernelOptEnv.request`.
+
+        Raises:
+            InvalidAction: The action is outside the space.
+            ResetNeeded: No episode is in progress.
+        """
         choice = self._choice(action)
         if self._episode is None or len(self._episode.turns) >= self._max_turns:
             raise ResetNeeded("no episode is in progress: call reset() first")
+        return EvaluationRequest(self.task.id, self.tuning.render(choice.tolist()), 0)
+
+    def conclude(
+        self, action: Any, evaluation: Evaluation
+    ) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+        """Ends the step that :meth:`request` began, with its evaluation.
+
+        Returns:
+            The same values as :meth:`step`.
+        """
+        assert self._episode is not None
+        choice = self._choice(action)
         source = self.tuning.render(choice.tolist())
-        # A schedule cannot make use of the seed, so that no secret is needed.
-        executor = shared_executor(self._device_name, PUBLIC)
-        evaluation = executor.evaluate(self.task.id, source, seed=0)
         result = self._reward(evaluation, self._episode.context)
         self._episode = episode = self._episode.after(source, evaluation, result)
         self._schedule = self.tuning.schedule(choice.tolist())
@@ -169,7 +206,7 @@ class KernelTuneEnv(gymnasium.Env[np.ndarray, np.ndarray]):
         self._episode = None
 
     def _observation(self, episode: Episode) -> np.ndarray:
-        scale = describe(self._device_name).scale
+        scale = describe(self.device_name).scale
         rows = np.zeros((MOST_WORKLOADS, len(FEATURES)))
         for row, workload in zip(rows, train_workloads(self.task.problem, scale), strict=False):
             row[0] = math.log10(max(self.task.problem.bytes(workload.dims), 1)) / 12

@@ -42,6 +42,11 @@ class Turn:
     feedback: str
     text: str = ""
 
+    @property
+    def earned(self) -> float | None:
+        """The reward as a number; None if the machine failed."""
+        return self.reward.value
+
 
 @dataclass(frozen=True)
 class Episode:

@@ -6,6 +6,7 @@ evaluations only, so they also apply to the records of a run.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Protocol, TypeVar
 
@@ -22,7 +23,16 @@ class Evaluated(Protocol):
         ...
 
 
-AnyTurn = TypeVar("AnyTurn", bound=Evaluated)
+class ScoredTurn(Evaluated, Protocol):
+    """Anything that holds the evaluation of one submission and what it earned."""
+
+    @property
+    def earned(self) -> float | None:
+        """The reward; None if it is masked."""
+        ...
+
+
+AnyTurn = TypeVar("AnyTurn", bound=ScoredTurn)
 
 
 def passed(turn: Evaluated) -> bool:
@@ -35,10 +45,22 @@ def speedup_bound(evaluation: Evaluation) -> float:
     return evaluation.speedup_low or evaluation.speedup or 0.0
 
 
-def best_turn(turns: Iterable[AnyTurn]) -> AnyTurn | None:
-    """The best submission: the correct one with the highest lower bound of its speedup.
+def sure_speedup(evaluation: Evaluation) -> float:
+    """The lower one of the speedup bounds on train workloads and on unseen workloads.
 
-    The lower bound ranks a small certain gain above a large uncertain one.
+    It ranks a small certain gain above a large uncertain one, and a kernel for all shapes above one
+    for the shapes that the policy saw.
+    """
+    unseen = evaluation.unseen_speedup_low or evaluation.unseen_speedup
+    bound = speedup_bound(evaluation)
+    return bound if unseen is None else min(bound, unseen)
+
+
+def best_turn(turns: Iterable[AnyTurn]) -> AnyTurn | None:
+    """The best submission: the correct one with the highest reward.
+
+    Equal rewards are ranked by :func:`sure_speedup`. A reward that pays for the gain over earlier
+    turns ranks the largest gain first.
 
     Args:
         turns: Submissions in the order in which they were made.
@@ -46,8 +68,13 @@ def best_turn(turns: Iterable[AnyTurn]) -> AnyTurn | None:
     Returns:
         The best submission, the first one if several are equal; None if none is correct.
     """
-    correct = filter(passed, turns)
-    return max(correct, key=lambda turn: speedup_bound(turn.evaluation), default=None)
+    return max(filter(passed, turns), key=rank, default=None)
+
+
+def rank(turn: ScoredTurn) -> tuple[float, float]:
+    """The place of a correct submission among others of its task: the greater, the better."""
+    earned = -math.inf if turn.earned is None else turn.earned
+    return earned, sure_speedup(turn.evaluation)
 
 
 def reward_context(turns: Iterable[Evaluated]) -> Context:

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kernel_gym.episodes.history import passed, speedup_bound
+from kernel_gym.episodes.history import passed, sure_speedup
 from kernel_gym.errors import InputError
 from kernel_gym.feedback import feedback
 from kernel_gym.inert import inert_text
@@ -62,7 +62,7 @@ class Starts:
                 kernels.setdefault(record.task, {})[source] = Start(source, record.evaluation)
         return cls(
             {
-                task: tuple(sorted(starts.values(), key=lambda s: speedup_bound(s.evaluation)))
+                task: tuple(sorted(starts.values(), key=lambda s: sure_speedup(s.evaluation)))
                 for task, starts in kernels.items()
             }
         )

@@ -47,6 +47,8 @@ class Executor(ABC):
     workers: int = 1
     room: int = 1
     """Number of submissions that it holds before :meth:`submit` blocks."""
+    trouble: str = ""
+    """Why nothing is evaluated now; empty if all is well."""
 
     def __init__(
         self,

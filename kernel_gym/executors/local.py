@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import queue
 import threading
+from collections import Counter
 from concurrent.futures import Future
 from typing import Protocol
 
@@ -16,7 +17,8 @@ from kernel_gym.evaluator import Caches, Evaluator
 from kernel_gym.executors.base import EvaluationRequest
 from kernel_gym.executors.cache import EvaluationCache
 from kernel_gym.executors.process import ProcessWorker
-from kernel_gym.executors.supervised import DEADLINE, SupervisedExecutor
+from kernel_gym.executors.spread import devices_for
+from kernel_gym.executors.supervised import DEADLINE, SupervisedExecutor, at_once
 from kernel_gym.records import Evaluation
 from kernel_gym.storage.secret import RunSecret
 from kernel_gym.tasks.registry import get_task
@@ -25,6 +27,9 @@ from kernel_gym.tasks.task import Task
 
 class LocalExecutor(SupervisedExecutor):
     """Evaluates in parallel on one device of this machine.
+
+    More workers than one GPU takes are spread over all GPUs of its model. Records name the GPU that
+    was asked for.
 
     Example:
         >>> from kernel_gym.executors import make_executor
@@ -44,12 +49,18 @@ class LocalExecutor(SupervisedExecutor):
         secret: RunSecret | None = None,
     ) -> None:
         self._caches = Caches()
+        self._placed: list[tuple[str, ProcessWorker]] = []
         super().__init__(device, workers, seed, deadline, cache, secret)
 
     def _make_worker(self) -> LocalWorker | ProcessWorker:
         if backend_of(self.device).threads:
             return LocalWorker(Evaluator(self.device, caches=self._caches, secret=self.secret))
-        return ProcessWorker(self.device, self.secret)
+        self._placed = [(place, worker) for place, worker in self._placed if worker.alive]
+        taken = Counter(place for place, _ in self._placed)
+        place = min(devices_for(self.device, self.workers), key=taken.__getitem__)
+        worker = ProcessWorker(place, self.secret, named=self.device)
+        self._placed.append((place, worker))
+        return worker
 
 
 class Evaluates(Protocol):
@@ -75,7 +86,7 @@ class LocalWorker:
     """
 
     def __init__(self, evaluator: Evaluates) -> None:
-        self._evaluator = evaluator
+        self._evaluator, self.ready = evaluator, at_once()
         self._requests: queue.SimpleQueue[tuple[EvaluationRequest, Future[Evaluation]] | None]
         self._requests = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._work, name="evaluator", daemon=True)

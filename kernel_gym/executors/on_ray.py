@@ -7,7 +7,9 @@ predictable than Ray's own restarts.
 
 from __future__ import annotations
 
+import logging
 import math
+import os
 from collections.abc import Mapping
 from concurrent.futures import Future
 from typing import Any
@@ -15,10 +17,11 @@ from typing import Any
 from kernel_gym.devices import backend_of, resolve
 from kernel_gym.executors.base import EvaluationRequest
 from kernel_gym.executors.cache import EvaluationCache
-from kernel_gym.executors.supervised import DEADLINE, InfraFault, SupervisedExecutor
+from kernel_gym.executors.supervised import DEADLINE, ExecutorLost, InfraFault, SupervisedExecutor
 from kernel_gym.records import Evaluation
 from kernel_gym.storage.secret import RunSecret
 
+log = logging.getLogger(__name__)
 NODE_LOST = "node has died"
 """The text by which Ray reports a lost node."""
 MOST_PER_GPU = 8
@@ -36,14 +39,15 @@ class RayExecutor(SupervisedExecutor):
         device: A device name that the nodes know.
         workers: The most actors.
         seed: The seed of submissions that have none.
-        deadline: Seconds that an evaluation may take before its actor is replaced, including the
-            wait for a place in the cluster.
+        deadline: Seconds that an evaluation may take in an actor before it is replaced, and that
+            evaluations wait while no actor has a place in the cluster.
         cache: A cache that the executors of a run share.
         arch: A custom resource such as `gfx942`, for clusters of several architectures. Actors are
             placed only on nodes that have it. Start a node of eight GPUs with
             `--resources='{"gfx942": 8}'`.
         address: The address of the cluster. By default it is the cluster that this process is
-            connected to, else that of `RAY_ADDRESS`, else a new one on this machine.
+            connected to, else that of `RAY_ADDRESS`, else a new one on this machine. `auto` joins
+            a cluster that runs on this machine.
         resources: The resources of an actor in place of the above: `num_cpus`, `num_gpus` and other
             actor options of Ray.
         secret: The secret of the run. Actors get it, their workers do not.
@@ -66,18 +70,39 @@ class RayExecutor(SupervisedExecutor):
         device = resolve(device)
         self._owns_ray = not ray.is_initialized()
         if self._owns_ray:
+            address = address or os.environ.get("RAY_ADDRESS") or "local"
+            if address == "local":  # Ray's workers have nice +15 by default
+                os.environ.setdefault("RAY_worker_niceness", "0")
             ray.init(address=address, include_dashboard=False, log_to_driver=False)
+            if address != "local":
+                log.warning("joined the Ray cluster at %s", ray.get_runtime_context().gcs_address)
         options: dict[str, Any] = {"num_cpus": 1}
         if backend_of(device).ray_gpus:
             options["num_gpus"] = gpu_share(workers, ray.cluster_resources().get("GPU", 0))
         if arch is not None:
             options["resources"] = {arch: options.get("num_gpus", 1)}
         options = {**options, **(resources or {}), "max_restarts": 0, "max_task_retries": 0}
-        self._actor = ray.remote(**options)(RayEvaluator)
+        self._actor, self._options = ray.remote(**options)(RayEvaluator), options
         super().__init__(device, workers, seed, deadline, cache, secret)
 
     def _make_worker(self) -> RayWorker:
         return RayWorker(self._actor.remote(self.device, self.secret))
+
+    def _waits_for(self) -> str:
+        """The resources that actors wait for, and those of the cluster.
+
+        Raises:
+            ExecutorLost: The cluster has no node any more.
+        """
+        import ray
+
+        nodes = [node for node in ray.nodes() if node["Alive"]]
+        if not nodes:
+            raise ExecutorLost("no node of the Ray cluster is left; results so far are on disk")
+        names = ("num_cpus", "num_gpus", "resources")
+        wanted = {name: self._options[name] for name in names if self._options.get(name)}
+        there = {k: v for k, v in ray.cluster_resources().items() if not k.startswith("node:")}
+        return f"an actor needs {wanted}, and {len(nodes)} nodes have {there}"
 
     def close(self) -> None:
         """Cancels queued evaluations, waits for running ones, and ends the actors."""
@@ -131,6 +156,7 @@ class RayWorker:
 
     def __init__(self, actor: Any) -> None:
         self.actor = actor
+        self.ready: Future[None] = actor.__ray_ready__.remote().future()
 
     def start(self, request: EvaluationRequest) -> Future[Evaluation]:
         """Starts one evaluation."""

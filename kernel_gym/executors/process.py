@@ -11,6 +11,7 @@ from concurrent.futures import Future
 from multiprocessing.connection import Connection
 
 from kernel_gym.executors.base import EvaluationRequest
+from kernel_gym.executors.supervised import at_once
 from kernel_gym.records import Evaluation
 from kernel_gym.sandbox.confine import ONE_THREAD
 from kernel_gym.storage.secret import RunSecret
@@ -26,10 +27,12 @@ class ProcessWorker:
     Args:
         device: A device name.
         secret: The secret of the run.
+        named: The device that its records name; by default the same one.
     """
 
-    def __init__(self, device: str, secret: RunSecret) -> None:
+    def __init__(self, device: str, secret: RunSecret, named: str = "") -> None:
         context = multiprocessing.get_context("spawn")  # a GPU's state does not survive a fork
+        self.ready, self.device, self._named = at_once(), device, named or device
         self._pipe, theirs = context.Pipe()
         self._process = context.Process(target=_serve, args=(theirs, device, secret), daemon=False)
         with _started_with(ONE_THREAD):
@@ -42,6 +45,11 @@ class ProcessWorker:
         self._pipe.send((request.task, request.source, request.seed))
         threading.Thread(target=self._wait, args=(answer,), daemon=True).start()
         return answer
+
+    @property
+    def alive(self) -> bool:
+        """Whether the process runs."""
+        return self._process.is_alive()
 
     def close(self) -> None:
         """Ends an idle process."""
@@ -61,9 +69,9 @@ class ProcessWorker:
             answer.set_exception(ProcessLost(f"the evaluator's process ended: {error}"))
             return
         if isinstance(received, Evaluation):
-            answer.set_result(received)
+            answer.set_result(received.model_copy(update={"device": self._named}))
         else:
-            answer.set_exception(ProcessLost(str(received)))
+            answer.set_exception(ProcessLost(" ".join(str(received).split())))
 
 
 _starting = threading.Lock()
@@ -88,7 +96,12 @@ def _serve(pipe: Connection, device: str, secret: RunSecret) -> None:
     from kernel_gym.evaluator import Evaluator
     from kernel_gym.tasks.registry import get_task
 
-    with Evaluator(device, secret=secret) as evaluator:
+    try:
+        evaluator = Evaluator(device, secret=secret)
+    except Exception as error:
+        pipe.send(_line(device, error))
+        return
+    with evaluator:
         while True:
             try:
                 task, source, seed = pipe.recv()
@@ -97,4 +110,13 @@ def _serve(pipe: Connection, device: str, secret: RunSecret) -> None:
             try:
                 pipe.send(evaluator.evaluate(get_task(task), source, seed))
             except Exception as error:
-                pipe.send(f"{type(error).__name__}: {error}")
+                pipe.send(_line(device, error))
+
+
+def _line(device: str, error: Exception) -> str:
+    """An error of the judge as a line; a full GPU is named as such."""
+    import torch
+
+    if isinstance(error, torch.OutOfMemoryError):
+        return f"{device} is full: give fewer --workers, or end what else runs on it"
+    return f"{type(error).__name__}: {error}"

@@ -3,6 +3,8 @@
 Workers are made when there is work, up to a limit, and replaced if they crash or exceed the
 deadline. What happens to an evaluation:
 
+- It goes to a worker that has started, from which its deadline counts. Workers that wait for room
+  on the machine hold up none.
 - Every result is final, except `infra`. A kernel that fails is never evaluated again.
 - If a worker cannot be made, or the outcome is `infra`, the infrastructure has failed. Another
   worker tries again.
@@ -10,17 +12,19 @@ deadline. What happens to an evaluation:
   evaluation is tried once more, but only once, since the submission may have been the cause.
 - If a worker exceeds its deadline, the submission may be the cause. It is not tried again.
 
-An evaluation that is not tried again gets the outcome `infra`, which training masks. The pool goes
-on.
+An evaluation that is not tried again gets the outcome `infra`, which training masks. The pool
+continues. If no worker can ever start again, all evaluations end with :class:`ExecutorLost`.
 
-Threads: one supervisor thread starts, finishes and replaces workers. Only it uses `_idle`, and only
-it changes `_runs`. The condition `_changed` guards `_queue`, `_done` and `_closing`, which callers
+Threads: one supervisor thread starts, finishes and replaces workers. Only it uses `_idle` and
+`_starting`, and only it changes `_runs`. The condition `_changed` guards `_queue`, `_done`,
+`_begun` and `_closing`, which callers
 and callbacks of futures change too. A pool of a library does not fit, because a worker may be a
 thread, a process with a GPU context, or a Ray actor.
 """
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from abc import abstractmethod
@@ -30,12 +34,14 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from kernel_gym.devices import device_status
+from kernel_gym.errors import InputError
 from kernel_gym.executors.base import EvaluationRequest, Executor
 from kernel_gym.executors.cache import EvaluationCache, Key
 from kernel_gym.judge.protocol import PROTOCOL_VERSION
 from kernel_gym.records import COMPILER_RACE, Evaluation, Outcome, Stage
 from kernel_gym.storage.secret import RunSecret
 
+log = logging.getLogger(__name__)
 DEADLINE = 1200.0
 """Wall seconds that an evaluation may take. The evaluator's own limits and its guard of the machine
 end much earlier."""
@@ -44,10 +50,18 @@ RETRIES = 2
 LOSSES = 1
 """How often it is tried again after its worker died."""
 QUEUE_PER_WORKER = 4
+NOTICE_SECONDS = 30.0
+"""Seconds between two looks at a pool of which no worker has started."""
 
 
 class SupervisedWorker(Protocol):
-    """Evaluates one submission at a time."""
+    """Evaluates one submission at a time.
+
+    Attributes:
+        ready: Done when the worker has started. Its exception means that it could not.
+    """
+
+    ready: Future[None]
 
     def start(self, request: EvaluationRequest) -> Future[Evaluation]:
         """Starts one evaluation. An exception of the future means that the worker is lost."""
@@ -60,6 +74,10 @@ class SupervisedWorker(Protocol):
     def kill(self) -> None:
         """Stops a worker immediately, even during an evaluation."""
         ...
+
+
+class ExecutorLost(InputError):
+    """No worker can start any more."""
 
 
 class InfraFault(Exception):
@@ -114,9 +132,13 @@ class SupervisedExecutor(Executor):
         self._room = threading.BoundedSemaphore(self.room)
         self._changed = threading.Condition()
         self._queue: deque[_Job] = deque()
+        self._unanswered: dict[Future[Evaluation], _Job] = {}
         self._idle: list[SupervisedWorker] = []
+        self._starting: dict[Future[None], tuple[SupervisedWorker, float]] = {}
         self._runs: dict[Future[Evaluation], _Run] = {}
         self._done: deque[Future[Evaluation]] = deque()
+        self._begun: deque[Future[None]] = deque()
+        self._noted = 0.0
         self._closing = False
         self._thread = threading.Thread(target=self._supervise, name="executor", daemon=True)
         self._thread.start()
@@ -125,17 +147,31 @@ class SupervisedExecutor(Executor):
     def _make_worker(self) -> SupervisedWorker:
         """Makes a new worker. It raises an exception if the machine cannot provide one now."""
 
+    def _waits_for(self) -> str:
+        """The reason why no worker starts, for a line of the log.
+
+        Raises:
+            ExecutorLost: None can start any more.
+        """
+        return "the workers start"
+
     def _start(self, request: EvaluationRequest) -> Future[Evaluation]:
         job = _Job(request)
         self._room.acquire()
-        job.answer.add_done_callback(lambda answer: self._room.release())
+        self._unanswered[job.answer] = job
+        job.answer.add_done_callback(self._leave)
         with self._changed:
             if self._closing:
                 job.answer.cancel()
-                raise RuntimeError("the executor is closed")
+                raise RuntimeError(self.trouble or "the executor is closed")
             self._queue.append(job)
             self._changed.notify()
         return job.answer
+
+    def _leave(self, answer: Future[Evaluation]) -> None:
+        """Makes room for another evaluation."""
+        del self._unanswered[answer]
+        self._room.release()
 
     def close(self) -> None:
         """Cancels queued evaluations, waits for running ones, and stops the workers."""
@@ -147,52 +183,150 @@ class SupervisedExecutor(Executor):
         for job in dropped:
             job.answer.cancel()
         self._thread.join()
+        for worker, _ in self._starting.values():
+            _kill(worker)
         while self._idle:
             self._idle.pop().close()
 
     def _supervise(self) -> None:
-        """Waits for events and handles them, until the pool is closed and idle."""
-        while True:
-            with self._changed:
-                self._changed.wait_for(self._has_work, timeout=self._seconds_left())
-                done = [self._runs.pop(self._done.popleft()) for _ in range(len(self._done))]
-                late = [run for run in self._runs.values() if run.ends <= time.monotonic()]
-                for run in late:
-                    del self._runs[run.future]
-            for run in done:
-                self._finish(run)
+        """Supervises until the pool is closed and idle. An error ends all evaluations with it."""
+        try:
+            while not (self._closing and not self._runs and not self._queue):
+                self._step()
+        except BaseException as error:
+            self._end(error)
+
+    def _end(self, error: BaseException) -> None:
+        """Gives up: every evaluation gets the error, and no more are taken."""
+        with self._changed:
+            self._closing, self.trouble = True, " ".join(str(error).split()) or type(error).__name__
+            jobs = list(self._unanswered.values())
+            self._queue.clear()
+        if not isinstance(error, ExecutorLost):
+            log.error("the supervisor of the workers failed", exc_info=error)
+        for job in jobs:
+            if job.answer.set_running_or_notify_cancel():
+                job.answer.set_exception(error)
+
+    def _step(self) -> None:
+        """Waits for events and handles them."""
+        with self._changed:
+            self._changed.wait_for(self._has_work, timeout=self._seconds_left())
+            done = [self._runs.pop(self._done.popleft()) for _ in range(len(self._done))]
+            begun = [self._begun.popleft() for _ in range(len(self._begun))]
+            late = [run for run in self._runs.values() if run.ends <= time.monotonic()]
             for run in late:
-                self._replace(run, f"no result within {self.deadline:g} s", again=False)
-            self._dispatch()
-            if self._closing and not self._runs and not self._queue:
-                return
+                del self._runs[run.future]
+        for run in done:
+            self._finish(run)
+        for run in late:
+            self._replace(run, f"no result within {self.deadline:g} s", again=False)
+        for future in begun:
+            self._welcome(future)
+        self._dispatch()
+        if self._stuck():
+            self._give_up_starts()
 
     def _has_work(self) -> bool:
-        free = len(self._runs) < self.workers
-        return bool(self._done or (self._queue and free) or (self._closing and not self._runs))
+        over = self._closing and not self._runs
+        return bool(self._done or self._begun or over or self._can_dispatch())
+
+    def _can_dispatch(self) -> bool:
+        taken, starting = len(self._runs) + len(self._starting), len(self._starting)
+        more = taken < self.workers and starting < len(self._queue)
+        return bool(self._queue and (self._idle or more))
+
+    def _stuck(self) -> bool:
+        """Whether evaluations wait and no worker has started."""
+        return bool(self._queue and self._starting and not self._runs and not self._idle)
 
     def _seconds_left(self) -> float | None:
-        ends = min((run.ends for run in self._runs.values()), default=None)
-        return None if ends is None else max(ends - time.monotonic(), 0.0)
+        ends = [run.ends for run in self._runs.values()]
+        if self._stuck():
+            begun = min(since for _, since in self._starting.values())
+            ends += [begun + self.deadline, max(begun, self._noted) + NOTICE_SECONDS]
+        return max(min(ends) - time.monotonic(), 0.0) if ends else None
 
     def _dispatch(self) -> None:
-        """Starts queued evaluations until all workers are busy."""
-        while self._queue and len(self._runs) < self.workers:
-            with self._changed:
-                if not self._queue:
-                    return
-                job = self._queue.popleft()
-            if job.answer.cancelled():
+        """Gives queued evaluations to idle workers, and makes workers for the others."""
+        while self._can_dispatch():
+            if self._idle:
+                job = self._next()
+                if job is not None:
+                    self._run(job, self._idle.pop())
                 continue
             try:
-                worker = self._idle.pop() if self._idle else self._make_worker()
-                future = worker.start(job.request)
+                worker = self._make_worker()
             except Exception as error:
-                self._retry(job, f"a worker could not be made: {error}")
+                job = self._next()
+                if job is not None:
+                    self._retry(job, f"a worker could not be made: {error}")
                 continue
-            run = _Run(job, worker, future, time.monotonic() + self.deadline)
-            self._runs[future] = run
-            future.add_done_callback(self._on_done)
+            self._starting[worker.ready] = worker, time.monotonic()
+            if worker.ready.done():
+                self._welcome(worker.ready)
+            else:
+                worker.ready.add_done_callback(self._on_ready)
+
+    def _next(self) -> _Job | None:
+        """The next evaluation of the queue that its caller still wants; None without one."""
+        with self._changed:
+            while self._queue:
+                job = self._queue.popleft()
+                if not job.answer.cancelled():
+                    return job
+        return None
+
+    def _run(self, job: _Job, worker: SupervisedWorker) -> None:
+        try:
+            future = worker.start(job.request)
+        except Exception as error:
+            future = Future()
+            future.set_exception(error)
+        self._runs[future] = _Run(job, worker, future, time.monotonic() + self.deadline)
+        future.add_done_callback(self._on_done)
+
+    def _welcome(self, future: Future[None]) -> None:
+        """Takes a worker that has started, or replaces one that could not."""
+        worker, _ = self._starting.pop(future, (None, 0.0))
+        if worker is None:
+            return
+        error = future.exception()
+        if error is None:
+            self._idle.append(worker)
+            return
+        self.replaced += 1
+        _kill(worker)
+        job = self._next()
+        if job is not None:
+            self._retry(job, f"a worker could not start: {error}")
+
+    def _give_up_starts(self) -> None:
+        """Tells why no worker starts; gives up those that exceed the deadline.
+
+        Raises:
+            ExecutorLost: None can start any more.
+        """
+        now = time.monotonic()
+        begun = min(since for _, since in self._starting.values())
+        if now - max(begun, self._noted) >= min(NOTICE_SECONDS, self.deadline):
+            self._noted, why = now, self._waits_for()
+            log.warning("%d evaluations wait, no worker has started: %s", len(self._queue), why)
+        for future, (worker, since) in list(self._starting.items()):
+            if now - since < self.deadline:
+                continue
+            del self._starting[future]
+            _kill(worker)
+            job = self._next()
+            if job is not None:
+                why = f"no worker started within {self.deadline:g} s: {self._waits_for()}"
+                _answer(job, self._infra(job.request, why))
+
+    def _on_ready(self, future: Future[None]) -> None:
+        """Notifies the supervisor that a worker has started, or could not."""
+        with self._changed:
+            self._begun.append(future)
+            self._changed.notify()
 
     def _on_done(self, future: Future[Evaluation]) -> None:
         """Notifies the supervisor, unless it has already replaced the worker."""
@@ -219,7 +353,7 @@ class SupervisedExecutor(Executor):
     def _replace(self, run: _Run, why: str, again: bool, last: Evaluation | None = None) -> None:
         """Kills the worker of a run. The next evaluation gets a new one."""
         self.replaced += 1
-        run.worker.kill()
+        _kill(run.worker)
         if again:
             self._retry(run.job, why, last)
         else:
@@ -248,6 +382,21 @@ class SupervisedExecutor(Executor):
             seed=request.seed,
             secret_sha256="" if request.seed is None else key.secret_sha256,
         )
+
+
+def at_once() -> Future[None]:
+    """The mark of a worker that has started as soon as it is made."""
+    ready: Future[None] = Future()
+    ready.set_result(None)
+    return ready
+
+
+def _kill(worker: SupervisedWorker) -> None:
+    """Kills a worker that is lost anyway."""
+    try:
+        worker.kill()
+    except Exception:
+        log.exception("a lost worker could not be killed")
 
 
 def _answer(job: _Job, evaluation: Evaluation) -> None:

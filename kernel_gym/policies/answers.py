@@ -7,6 +7,7 @@ from typing import Any
 
 from kernel_gym.policies.endpoint import message_in
 
+CUT_OFF = "The reply was cut off: it reached its limit of tokens."
 _MOST_TOKENS = 2**40
 
 
@@ -84,7 +85,7 @@ def _part(part: Any) -> str:
 def _problem(text: str, message: dict[str, Any], ended: Any) -> str:
     """A sentence on what is wrong with a reply; "" if nothing is."""
     if ended == "length":
-        return "The reply was cut off: it reached its limit of tokens."
+        return CUT_OFF
     if ended == "content_filter":
         return "The server's content filter ended the reply."
     if text.strip():

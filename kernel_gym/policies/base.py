@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -85,10 +86,13 @@ class Policy(Protocol):
         prompt: The kind of prompts that it reads, one of
             :data:`kernel_gym.episodes.conversation.PROMPTS`.
         sampling: How it draws replies, for the record; None if it draws none.
+        streams: Whether replies to one call of :meth:`request` come one by one. A policy whose
+            replies come together, such as a model in this process, writes :meth:`reply` only.
     """
 
     prompt: str = "full"
     sampling: Sampling | None = None
+    streams: bool = False
 
     def begin(self, run: Run) -> None:
         """Called once before the first turn of a run, also of a resumed one.
@@ -110,6 +114,24 @@ class Policy(Protocol):
             episode.
         """
         ...
+
+    def request(self, conversations: Sequence[Conversation], /) -> list[Future[Response]]:
+        """Asks for answers to many conversations, without a wait where :attr:`streams` is true.
+
+        Args:
+            conversations: As for :meth:`reply`.
+
+        Returns:
+            The answer to each conversation, in the same order, as soon as it is there.
+        """
+        return [answered(response) for response in self.reply(conversations)]
+
+
+def answered(response: Response) -> Future[Response]:
+    """A response that is there, as a future."""
+    future: Future[Response] = Future()
+    future.set_result(response)
+    return future
 
 
 class Scripted(Policy):

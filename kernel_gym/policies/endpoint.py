@@ -23,6 +23,11 @@ FIRST_CONTACT = 15.0
 """Seconds to wait for a server that has never answered; its address may be wrong."""
 PATIENCE = 1800.0
 """Seconds that each request waits for a server that has answered before."""
+REQUEST_TIMEOUT = 1200.0
+"""Default seconds for one request. Reasoning models write for many minutes."""
+TIMEOUTS = 2
+"""Number of requests without an answer in time after which a chat is given up if others succeed.
+Each may have been paid for."""
 FAILURES = 6
 """Tries after which a request with a status from 500 on is given up if other requests succeed."""
 LOG_EVERY = 30.0
@@ -43,6 +48,8 @@ class Endpoint:
         patience: Seconds to wait for a server that has answered before.
         first_wait: Most seconds before the second try; each later wait is twice as long.
         longest_wait: Most seconds between two tries.
+        request_timeout: Seconds for the answer to one request, or None for
+            :data:`REQUEST_TIMEOUT`.
 
     Raises:
         PolicyError: urllib3 is missing.
@@ -56,10 +63,12 @@ class Endpoint:
         patience: float = PATIENCE,
         first_wait: float = 1.0,
         longest_wait: float = 60.0,
+        request_timeout: float | None = None,
     ) -> None:
         self.url = url.rstrip("/")
         self._patience, self._first, self._longest = patience, first_wait, longest_wait
-        self._pace, self._http = Pace(per_minute), _client(parallel)
+        self._pace = Pace(per_minute)
+        self._http = _client(parallel, request_timeout or REQUEST_TIMEOUT)
         self._answered = False
         self._succeeded = self._logged = -float("inf")
         self._lock = threading.Lock()
@@ -79,16 +88,18 @@ class Endpoint:
         Raises:
             PolicyError: The server did not answer in time.
         """
-        began = time.monotonic()
+        began, late = time.monotonic(), 0
         for tries in count(1):
             status, answer, after = self._try(method, path, body)
+            late += status == 0 and _is_late(answer)
             if status and not (status in RETRIED or status >= 500):
                 self._succeeded = time.monotonic() if status == 200 else self._succeeded
                 return status, answer
             wait = max(self._backoff(tries), after)
             left = self._patience_left(began) - wait
             others_succeed = self._succeeded > began
-            if others_succeed and (left < 0 or (status >= 500 and tries >= FAILURES)):
+            hopeless = late >= TIMEOUTS or (status >= 500 and tries >= FAILURES)
+            if others_succeed and (left < 0 or hopeless):
                 return status, answer
             what = f"status {status}: {message_in(answer)}" if status else f"no answer: {answer}"
             if left < 0:
@@ -144,6 +155,13 @@ def message_in(answer: Any) -> str:
     return " ".join(str(text).split())[:300]
 
 
+def _is_late(error: Any) -> bool:
+    """Whether a request got no answer in time, so that it may have been paid for."""
+    from urllib3.exceptions import ReadTimeoutError
+
+    return isinstance(error, ReadTimeoutError)
+
+
 def _parsed(data: bytes) -> Any:
     try:
         return json.loads(data)
@@ -162,11 +180,11 @@ def _retry_after(headers: Any) -> float:
         return 0.0
 
 
-def _client(parallel: int) -> Any:
+def _client(parallel: int, seconds: float) -> Any:
     try:
         import urllib3
     except ImportError as error:
         fix = "install kernel-gym[openai]"
         raise PolicyError(f"policy 'openai': {error.name} is missing; {fix}") from error
-    timeout = urllib3.Timeout(connect=10, read=1200)
+    timeout = urllib3.Timeout(connect=10, read=seconds)
     return urllib3.PoolManager(maxsize=parallel, retries=False, timeout=timeout)

@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kernel_gym.episodes.edits import submission
-from kernel_gym.policies.base import Conversation, Policy, PolicyError, Reply, Response
+from kernel_gym.policies.answers import CUT_OFF
+from kernel_gym.policies.base import Conversation, Policy, PolicyError, Reply, Response, Stop
 from kernel_gym.policies.options import Options
 from kernel_gym.policies.registry import register_policy
 from kernel_gym.storage.run_records import Sampling
 
 if TYPE_CHECKING:
-    import torch
+    pass
 
 SAMPLING_PARAMS = "gym.json"
 """The file in a checkpoint that has its :class:`SamplingParams`."""
@@ -30,18 +31,39 @@ class SamplingParams:
         max_tokens: Longest reply, in tokens.
         temperature: Sampling temperature; 0 takes the most likely token.
         top_p: Probability mass of nucleus sampling, from 0 to 1.
+        top_k: Number of the most likely tokens that are drawn from; 0 for all.
     """
 
     prompt: str = "full"
     max_tokens: int = 4096
     temperature: float = 1.0
     top_p: float = 1.0
+    top_k: int = 0
 
     @classmethod
     def of(cls, folder: Path) -> SamplingParams:
-        """Reads the parameters of a checkpoint; a checkpoint without a file has the defaults."""
+        """Reads the parameters of a checkpoint.
+
+        Without `gym.json` they are those of its `generation_config.json`, if that one samples.
+        """
         path = folder / SAMPLING_PARAMS
-        return cls(**json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else cls()
+        if path.is_file():
+            return cls(**json.loads(path.read_text(encoding="utf-8")))
+        return cls._of_generation(folder)
+
+    @classmethod
+    def _of_generation(cls, folder: Path) -> SamplingParams:
+        try:
+            from transformers import GenerationConfig
+
+            config = GenerationConfig.from_pretrained(str(folder))
+        except (ImportError, OSError, ValueError):
+            return cls()
+        if not config.do_sample:
+            return cls()
+        names = ("temperature", "top_p", "top_k")
+        stated = {name: getattr(config, name) for name in names}
+        return cls(**{name: value for name, value in stated.items() if value is not None})
 
     def write(self, folder: Path) -> None:
         """Writes the parameters into a checkpoint."""
@@ -50,6 +72,10 @@ class SamplingParams:
 
 class HuggingFace(Policy):
     """Generates replies with a causal language model and its chat template.
+
+    A model without a chat template gets the messages as plain text. A reply ends with any of the
+    end tokens of the tokenizer and of the model's generation configuration. An episode whose
+    prompt fills the context ends.
 
     Args:
         path: A checkpoint folder with model and tokenizer or with a LoRA adapter, or the name of a
@@ -99,8 +125,15 @@ class HuggingFace(Policy):
         self.model, self.tokenizer, self.batch_size = model, tokenizer, batch_size
         self.params, self.prompt = params, params.prompt
         self.sampling = Sampling(
-            max_tokens=params.max_tokens, temperature=params.temperature, top_p=params.top_p
+            max_tokens=params.max_tokens,
+            temperature=params.temperature,
+            top_p=params.top_p,
+            extra={"top_k": params.top_k} if params.top_k else {},
         )
+        self.ends = _ends(model, tokenizer)
+        """The token ids that end a reply."""
+        self.context = _context(model, tokenizer)
+        """The most tokens of a prompt and its reply."""
 
     def reply(self, conversations: Sequence[Conversation], /) -> list[Response]:
         """Answers all conversations, one batch after another."""
@@ -109,17 +142,40 @@ class HuggingFace(Policy):
         for chat, prompt, written in zip(
             conversations, prompts, self.generate(prompts), strict=True
         ):
+            if self._room(prompt) < 1:
+                full = f"the prompt has {len(prompt)} tokens, and the context {self.context}"
+                replies.append(Stop(full))
+                continue
             text = self.tokenizer.decode(written, skip_special_tokens=True)
             source = submission(chat.episode, text)
-            replies.append(Reply(text, source, len(prompt), len(written)))
+            cut = not self.ends.intersection(written) and len(written) >= self._room(prompt)
+            problem = CUT_OFF if cut else ""
+            replies.append(Reply(text, source, len(prompt), len(written), problem=problem))
         return replies
 
     def prompt_ids(self, conversation: Conversation) -> list[int]:
-        """The token ids of a chat, up to the beginning of the reply."""
-        encoded = self.tokenizer.apply_chat_template(
-            list(conversation.messages), add_generation_prompt=True, return_dict=True
-        )
+        """The token ids of a chat, up to the beginning of the reply.
+
+        Raises:
+            PolicyError: The chat template refuses the messages.
+        """
+        from jinja2 import TemplateError
+
+        messages = list(conversation.messages)
+        if not self.tokenizer.chat_template:
+            text = "\n\n".join(message["content"].rstrip("\n") for message in messages)
+            return list(self.tokenizer(f"{text}\n\n")["input_ids"])
+        try:
+            encoded = self.tokenizer.apply_chat_template(
+                messages, add_generation_prompt=True, return_dict=True
+            )
+        except TemplateError as error:
+            raise PolicyError(f"policy 'hf': the chat template fails: {error}") from error
         return list(encoded["input_ids"])
+
+    def _room(self, prompt: Sequence[int]) -> int:
+        """The most tokens of the reply to a prompt."""
+        return min(self.params.max_tokens, self.context - len(prompt))
 
     def generate(self, prompts: Sequence[list[int]]) -> list[list[int]]:
         """Continues token sequences.
@@ -128,46 +184,78 @@ class HuggingFace(Policy):
             prompts: Token ids of each sequence.
 
         Returns:
-            The token ids after each sequence, up to and including the end token.
+            The token ids after each sequence, up to and including the end token; none after a
+            sequence that fills the context.
         """
-        written: list[list[int]] = []
-        for first in range(0, len(prompts), self.batch_size):
-            written += self._generate(prompts[first : first + self.batch_size])
+        written: list[list[int]] = [[] for _ in prompts]
+        rooms = [self._room(prompt) for prompt in prompts]
+        for room in dict.fromkeys(rooms):  # nearly always one: the most tokens of a reply
+            places = [place for place, own in enumerate(rooms) if own == room > 0]
+            for first in range(0, len(places), self.batch_size):
+                batch = places[first : first + self.batch_size]
+                replies = self._generate([prompts[place] for place in batch], room)
+                for place, reply in zip(batch, replies, strict=True):
+                    written[place] = reply
         return written
 
-    def _generate(self, prompts: Sequence[list[int]]) -> list[list[int]]:
+    def _generate(self, prompts: Sequence[list[int]], room: int) -> list[list[int]]:
         import torch
 
-        padded = self.tokenizer.pad({"input_ids": list(prompts)}, return_tensors="pt")
-        ids: torch.Tensor = padded["input_ids"].to(self.model.device)
-        mask = padded["attention_mask"].to(self.model.device)
+        longest = max(map(len, prompts))
+        padding = [longest - len(prompt) for prompt in prompts]
+        rows = [[self._pad] * gap + prompt for gap, prompt in zip(padding, prompts, strict=True)]
+        masks = [[0] * gap + [1] * (longest - gap) for gap in padding]
+        place = self.model.device
         with torch.inference_mode():
             out = self.model.generate(
-                input_ids=ids, attention_mask=mask, generation_config=self._generation()
+                input_ids=torch.tensor(rows, device=place),
+                attention_mask=torch.tensor(masks, device=place),
+                generation_config=self._generation(room),
             )
-        return [self._cut(row) for row in out[:, ids.shape[1] :].tolist()]
+        return [self._cut(row) for row in out[:, longest:].tolist()]
+
+    @property
+    def _pad(self) -> int:
+        """The token id before shorter prompts and after shorter replies."""
+        pad = self.tokenizer.pad_token_id
+        return min(self.ends, default=0) if pad is None else int(pad)
 
     def _cut(self, row: list[int]) -> list[int]:
         """The tokens up to and including the first end token."""
-        end = self.tokenizer.eos_token_id
-        return row[: row.index(end) + 1] if end in row else row
+        ends = [place for place, token in enumerate(row) if token in self.ends]
+        return row[: ends[0] + 1] if ends else row
 
-    def _generation(self) -> Any:
+    def _generation(self, room: int) -> Any:
         from transformers import GenerationConfig
 
         params = self.params
         sampling = {
             "do_sample": True,
             "temperature": params.temperature,
-            "top_k": 0,
+            "top_k": params.top_k,
             "top_p": params.top_p,
         }
         return GenerationConfig(
-            max_new_tokens=params.max_tokens,
-            eos_token_id=self.tokenizer.eos_token_id,
-            pad_token_id=self.tokenizer.pad_token_id,
+            max_new_tokens=room,
+            eos_token_id=sorted(self.ends) or None,
+            pad_token_id=self._pad,
             **(sampling if params.temperature > 0 else {"do_sample": False}),
         )
+
+
+def _ends(model: Any, tokenizer: Any) -> frozenset[int]:
+    """The end tokens of a tokenizer and of a model's generation configuration."""
+    ends: set[int] = set()
+    for value in (tokenizer.eos_token_id, model.generation_config.eos_token_id):
+        ends.update([value] if isinstance(value, int) else value or ())
+    return frozenset(ends)
+
+
+def _context(model: Any, tokenizer: Any) -> int:
+    """The most tokens of a prompt and its reply."""
+    config = model.config.get_text_config()
+    limits = (getattr(config, "max_position_embeddings", None), tokenizer.model_max_length)
+    return int(min(limit for limit in limits if limit))
 
 
 @register_policy("hf")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Sequence
+from concurrent.futures import Future
 from typing import Any
 
 from kernel_gym.episodes.edits import submission
@@ -21,7 +22,7 @@ from kernel_gym.policies.base import (
 )
 from kernel_gym.policies.endpoint import KEY, Endpoint, message_in
 from kernel_gym.policies.options import Options
-from kernel_gym.policies.pace import side_by_side
+from kernel_gym.policies.pace import DaemonPool, in_order
 from kernel_gym.policies.registry import register_policy
 from kernel_gym.storage.run_records import Sampling
 
@@ -55,6 +56,8 @@ class OpenAI(Policy):
         PolicyError: urllib3 is missing, the URL is malformed, or the server does not answer.
     """
 
+    streams = True
+
     def __init__(self, url: str, sampling: Sampling | None = None, **waiting: Any) -> None:
         address, _, model = url.partition("#")
         if not address.startswith(("http://", "https://")):
@@ -63,6 +66,8 @@ class OpenAI(Policy):
             )
         self.sampling = self._sampling = sampling or Sampling()
         self._parallel = self._sampling.parallel or PARALLEL
+        self._threads: DaemonPool[Conversation, Response] = DaemonPool(self._answer, self._parallel)
+        waiting.setdefault("request_timeout", self._sampling.request_timeout)
         self._endpoint = Endpoint(address, self._parallel, self._sampling.per_minute, **waiting)
         self._limit, self._works, self._probing = _LIMITS[0], False, threading.Lock()
         self.model = model or self._first_served()
@@ -73,7 +78,11 @@ class OpenAI(Policy):
         Raises:
             PolicyError: A failure concerns all chats, or the server does not answer in time.
         """
-        return side_by_side(self._answer, conversations, self._parallel)
+        return in_order(self.request(conversations))
+
+    def request(self, conversations: Sequence[Conversation], /) -> list[Future[Response]]:
+        """Sends all conversations. Each answer is there as soon as the server gave it."""
+        return [self._threads.submit(conversation) for conversation in conversations]
 
     def _answer(self, conversation: Conversation) -> Reply | Stop:
         """The reply to one chat, or the reason why there is none."""

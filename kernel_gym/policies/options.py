@@ -23,6 +23,7 @@ class Options:
         extra: Additional keys of a request, as the server documents them.
         parallel: Most requests at the same time.
         per_minute: Most requests per minute.
+        request_timeout: Most seconds between a request and its answer.
         prompt_price: US dollars per million tokens read.
         completion_price: US dollars per million tokens written.
     """
@@ -33,6 +34,7 @@ class Options:
     extra: Mapping[str, Any] | None = None
     parallel: int | None = None
     per_minute: float | None = None
+    request_timeout: float | None = None
     prompt_price: float | None = None
     completion_price: float | None = None
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from queue import Empty, SimpleQueue
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -44,52 +44,103 @@ class Pace:
             self._sleep(turn - now)
 
 
-def side_by_side(work: Callable[[A], B], items: Sequence[A], threads: int) -> list[B]:
-    """Calls a function on every item in parallel.
+class DaemonPool(Generic[A, B]):
+    """Calls a function in threads that a program does not wait for at its end.
 
-    The threads are daemons, so that an interrupted program does not wait for them.
+    Threads exist while there is work. Cancelled items are not begun.
 
     Args:
         work: The function.
-        items: Its arguments.
         threads: Most calls at the same time.
+    """
+
+    def __init__(self, work: Callable[[A], B], threads: int) -> None:
+        self._work, self._threads, self._running = work, threads, 0
+        self._waiting: deque[tuple[A, Future[B]]] = deque()
+        self._lock = threading.Lock()
+
+    def submit(self, item: A) -> Future[B]:
+        """Queues one call."""
+        future: Future[B] = Future()
+        with self._lock:
+            self._waiting.append((item, future))
+            begin = self._running < self._threads
+            self._running += begin
+        if begin:
+            threading.Thread(target=self._work_through, daemon=True).start()
+        return future
+
+    def _next(self) -> tuple[A, Future[B]] | None:
+        with self._lock:
+            if self._waiting:
+                return self._waiting.popleft()
+            self._running -= 1
+            return None
+
+    def _work_through(self) -> None:
+        """Takes items until there are none."""
+        while (pair := self._next()) is not None:
+            item, future = pair
+            if not future.set_running_or_notify_cancel():
+                continue
+            try:
+                result = self._work(item)
+            except BaseException as error:
+                future.set_exception(error)
+            else:
+                future.set_result(result)
+
+
+def in_order(futures: Sequence[Future[B]]) -> list[B]:
+    """Waits for results.
 
     Returns:
-        The results in the order of the items.
+        The results in the order of the futures.
 
     Raises:
-        Exception: The exception of the first item that raised one. Calls that have not begun by
-            then are not made.
+        Exception: The exception of the first one that has one. Calls that have not begun by then
+            are not made.
     """
-    waiting: SimpleQueue[tuple[A, Future[B]]] = SimpleQueue()
-    futures: list[Future[B]] = [Future() for _ in items]
-    for pair in zip(items, futures, strict=True):
-        waiting.put(pair)
-    for _ in range(min(threads, len(items))):
-        threading.Thread(target=_work_through, args=(work, waiting), daemon=True).start()
     try:
         return [future.result() for future in futures]
     except BaseException:
-        _drain(waiting)
+        for future in futures:
+            future.cancel()
         raise
 
 
-def _work_through(work: Callable[[A], B], waiting: SimpleQueue[tuple[A, Future[B]]]) -> None:
-    """Takes items until the queue is empty."""
-    while True:
-        try:
-            item, future = waiting.get_nowait()
-        except Empty:
+def chained(first: Future[A], follow: Callable[[A], Future[B]]) -> Future[B]:
+    """A future of the call that follows another one. An error of either is its error.
+
+    Args:
+        first: The first call. It is cancelled with the result, if it has not begun.
+        follow: Begins the second call with the result of the first one.
+    """
+    last: Future[B] = Future()
+    last.add_done_callback(lambda future: first.cancel() if future.cancelled() else None)
+
+    def end(done: Future[B]) -> None:
+        _pass_on(done.result, last)
+
+    def go_on(done: Future[A]) -> None:
+        if last.cancelled() or done.cancelled():
             return
         try:
-            future.set_result(work(item))
+            second = follow(done.result())
         except BaseException as error:
-            future.set_exception(error)
+            last.set_exception(error)
+        else:
+            second.add_done_callback(end)
+
+    first.add_done_callback(go_on)
+    return last
 
 
-def _drain(waiting: SimpleQueue[tuple[A, Future[B]]]) -> None:
-    while not waiting.empty():
-        try:
-            waiting.get_nowait()
-        except Empty:
-            return
+def _pass_on(result: Callable[[], B], to: Future[B]) -> None:
+    """Sets a future to the result of a call or to its exception, unless it was cancelled."""
+    if not to.set_running_or_notify_cancel():
+        return
+    try:
+        to.set_result(result())
+    except BaseException as error:
+        to.set_exception(error)

@@ -14,10 +14,11 @@ import json
 import math
 import random
 from collections.abc import Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
 
-from kernel_gym.episodes.history import speedup_bound
+from kernel_gym.episodes.history import sure_speedup
 from kernel_gym.feedback import feedback
 from kernel_gym.inert import fenced, inert_text
 from kernel_gym.policies.base import ChatMessage, Conversation, Policy, Response, Run
@@ -62,8 +63,8 @@ class Elite:
 
     @property
     def speed(self) -> float:
-        """Lower bound of its speedup."""
-        return speedup_bound(self.evaluation)
+        """Lower bound of its speedup on seen and unseen shapes."""
+        return sure_speedup(self.evaluation)
 
 
 @dataclass(frozen=True)
@@ -86,6 +87,7 @@ class Population(Policy):
     def __init__(self, policy: Policy) -> None:
         self.policy = policy
         self.prompt, self.sampling = policy.prompt, policy.sampling
+        self.streams = policy.streams
         self.archives: dict[str, dict[Cell, Elite]] = {}
         self.tries: dict[str, int] = dict.fromkeys(STRATEGIES, 0)
         self.gains: dict[str, int] = dict.fromkeys(STRATEGIES, 0)
@@ -109,13 +111,20 @@ class Population(Policy):
 
     def reply(self, conversations: Sequence[Conversation], /) -> list[Response]:
         """Takes what was evaluated into the archive, then asks for all."""
+        return self.policy.reply(self._asked(conversations))
+
+    def request(self, conversations: Sequence[Conversation], /) -> list[Future[Response]]:
+        """As :meth:`reply`, through the other policy's :meth:`request`."""
+        return self.policy.request(self._asked(conversations))
+
+    def _asked(self, conversations: Sequence[Conversation]) -> list[Conversation]:
+        """The prompts, after what was evaluated is in the archive."""
         for chat in conversations:
             episode = chat.episode
             for number, turn in enumerate(episode.turns, start=1):
                 key = (episode.task.id, episode.sample, number)
                 self.absorb(key, turn.source, turn.evaluation)
-        asked = [Conversation(chat.episode, (self._ask(chat),)) for chat in conversations]
-        return self.policy.reply(asked)
+        return [Conversation(chat.episode, (self._ask(chat),)) for chat in conversations]
 
     def absorb(self, key: _Key, source: str, evaluation: Evaluation) -> None:
         """Takes a submission into the archive and the bandit, once.
@@ -192,8 +201,8 @@ class Population(Policy):
 
 
 def cell_of(evaluation: Evaluation) -> Cell:
-    """The cell of a right kernel: what bounds it, and the bin of its speedup."""
-    speed = max(speedup_bound(evaluation), 1e-3)
+    """The cell of a right kernel: what bounds it, and the bin of its sure speedup."""
+    speed = max(sure_speedup(evaluation), 1e-3)
     return bottleneck(evaluation) or "unknown", math.floor(BINS_PER_DOUBLING * math.log2(speed))
 
 

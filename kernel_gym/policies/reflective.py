@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import json
 import re
+import threading
 from collections import Counter
 from collections.abc import Sequence
+from concurrent.futures import Future
 from dataclasses import asdict, dataclass, fields, replace
 from functools import lru_cache
 from math import sqrt
 from pathlib import Path
 
 from kernel_gym.episodes.episode import Episode, Turn
-from kernel_gym.episodes.history import passed, speedup_bound
+from kernel_gym.episodes.history import passed, rank
 from kernel_gym.feedback import feedback
 from kernel_gym.inert import fenced, inert_text, quoted
 from kernel_gym.policies.base import (
@@ -28,8 +30,10 @@ from kernel_gym.policies.base import (
     Reply,
     Response,
     Run,
+    answered,
 )
 from kernel_gym.policies.options import Options
+from kernel_gym.policies.pace import chained
 from kernel_gym.policies.registry import make_policy, register_policy
 from kernel_gym.storage.json_lines import drop_cut_off
 from kernel_gym.storage.run_store import REFLECTIONS
@@ -87,6 +91,7 @@ class Reflective(Policy):
     ) -> None:
         self.policy, self.modules, self.arch = policy, modules or Modules(), arch
         self.prompt, self.sampling = policy.prompt, policy.sampling
+        self.streams, self._lock = policy.streams, threading.Lock()
         self._reflections: dict[_Key, Reply] = {}
         self._memory: Path | None = None
 
@@ -115,6 +120,36 @@ class Reflective(Policy):
             for chat, reply in zip(conversations, replies, strict=True)
         ]
 
+    def request(self, conversations: Sequence[Conversation], /) -> list[Future[Response]]:
+        """As :meth:`reply`; no conversation waits for another one if the other policy streams."""
+        if not self.policy.streams:
+            return super().request(conversations)
+        return [self._request(chat) for chat in conversations]
+
+    def _request(self, chat: Conversation) -> Future[Response]:
+        """Reflects on the last turn of a conversation, if it has one, then writes."""
+        key = _key(chat.episode)
+        if not (self.modules.reflector and chat.episode.turns) or key in self._reflections:
+            return self._write(chat)
+        question = Conversation(chat.episode, (_user(self._question(chat.episode)),))
+
+        def go_on(reflection: Response) -> Future[Response]:
+            if isinstance(reflection, Reply):
+                self._keep(key, reflection)
+            return self._write(chat)
+
+        return chained(self.policy.request([question])[0], go_on)
+
+    def _write(self, chat: Conversation) -> Future[Response]:
+        """Asks for a kernel; the reply has the cost of the reflection before it."""
+        spent = self._reflections.get(_key(chat.episode)) if self.modules.reflector else None
+        asked = Conversation(chat.episode, (_user(self.ask(chat)),))
+
+        def add(reply: Response) -> Future[Response]:
+            return answered(_with_cost(reply, spent) if isinstance(reply, Reply) else reply)
+
+        return chained(self.policy.request([asked])[0], add)
+
     def _reflect(self, conversations: Sequence[Conversation]) -> dict[_Key, Reply]:
         """The reflection on the last turn of each conversation, new or known."""
         if not self.modules.reflector:
@@ -131,7 +166,7 @@ class Reflective(Policy):
     def _keep(self, key: _Key, reply: Reply) -> None:
         self._reflections[key] = reply
         if self._memory is not None:
-            with self._memory.open("a", encoding="utf-8") as memory:
+            with self._lock, self._memory.open("a", encoding="utf-8") as memory:
                 memory.write(json.dumps({"turn": key, "reply": asdict(reply)}) + "\n")
 
     def ask(self, chat: Conversation) -> str:
@@ -141,12 +176,12 @@ class Reflective(Policy):
         idea = self._idea(episode)
         if self.modules.example:
             parts.append(_example(episode.task, _query(episode.task, idea)))
-        right = sorted(filter(passed, episode.turns), key=_speed_rank, reverse=True)
+        right = sorted(filter(passed, episode.turns), key=rank, reverse=True)
         if self.modules.optimizer and right:
             shown = right[: self.modules.history]
-            parts.append("Correct kernels so far, the fastest first.")
+            parts.append("Correct kernels so far, the best first.")
             parts += [self._described(episode, turn) for turn in shown]
-            parts.append("Find what limits the fastest, and write one that is faster still.")
+            parts.append("Find what limits the best one, and write one that is faster still.")
         if idea and not (self.modules.optimizer and passed(idea[-1])):
             parts += ["The last submission:", self._described(episode, idea[-1])]
         elif episode.turns and not idea and self.modules.debugger:
@@ -265,10 +300,6 @@ def _similarity(one: Counter[str], other: Counter[str]) -> float:
     product = sum(count * other[token] for token, count in one.items())
     lengths = sum(c * c for c in one.values()) * sum(c * c for c in other.values())
     return product / sqrt(lengths) if lengths else 0.0
-
-
-def _speed_rank(turn: Turn) -> float:
-    return speedup_bound(turn.evaluation)
 
 
 def _key(episode: Episode) -> _Key:

@@ -7,10 +7,20 @@ Turns that could gain only a few percent cost as much as turns that could gain a
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import Future
 
 from kernel_gym.episodes.episode import Episode
-from kernel_gym.policies.base import Conversation, Policy, PolicyError, Response, Run, Stop
+from kernel_gym.policies.base import (
+    Conversation,
+    Policy,
+    PolicyError,
+    Response,
+    Run,
+    Stop,
+    answered,
+)
 from kernel_gym.policies.options import Options
+from kernel_gym.policies.pace import in_order
 from kernel_gym.policies.registry import make_policy, register_policy
 from kernel_gym.records import Evaluation, WorkloadResult
 from kernel_gym.tasks.workload import Split
@@ -35,6 +45,7 @@ class UntilLight(Policy):
             raise PolicyError(f"share of the speed of light: found {enough}, expected 0 to 1")
         self.policy, self.enough = policy, enough
         self.prompt, self.sampling = policy.prompt, policy.sampling
+        self.streams = policy.streams
 
     def begin(self, run: Run) -> None:
         """Begins the other policy."""
@@ -42,13 +53,17 @@ class UntilLight(Policy):
 
     def reply(self, conversations: Sequence[Conversation], /) -> list[Response]:
         """Asks the other policy for the episodes that are not close enough."""
+        return in_order(self.request(conversations))
+
+    def request(self, conversations: Sequence[Conversation], /) -> list[Future[Response]]:
+        """As :meth:`reply`, through the other policy's :meth:`request`."""
         shares = [self._share(chat.episode) for chat in conversations]
         going = [c for c, share in zip(conversations, shares, strict=True) if share < self.enough]
-        replies = iter(self.policy.reply(going) if going else [])
+        replies = iter(self.policy.request(going) if going else [])
         return [
             next(replies)
             if share < self.enough
-            else Stop(f"the best kernel runs at {share:.0%} of the speed of light")
+            else answered(Stop(f"the best kernel runs at {share:.0%} of the speed of light"))
             for share in shares
         ]
 

@@ -11,7 +11,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from matplotlib.axes import Axes
 
-from kernel_gym.episodes.history import passed, speedup_bound
+from kernel_gym.episodes.history import best_turn, speedup_bound
 from kernel_gym.feedback import feedback
 from kernel_gym.formatting import percent
 from kernel_gym.inert import inert_text
@@ -134,13 +134,12 @@ def _conversation(store: RunStore, task: str, sample: int) -> list[tuple[str, st
 
 
 def _plots(records: Sequence[TurnRecord], minutes: dict[int, float]) -> list[Markup]:
-    """The best speedup so far against submissions, and against minutes where they are known."""
-    best, reached = 0.0, []
-    for record in records:
-        if passed(record):
-            best = max(best, speedup_bound(record.evaluation))
-        reached.append((record.turn, best))
-    if not best:
+    """The speedup of the best submission so far by submission, and by minute where it is known."""
+    reached = []
+    for count, record in enumerate(records, start=1):
+        best = best_turn(records[:count])
+        reached.append((record.turn, speedup_bound(best.evaluation) if best else 0.0))
+    if not any(speedup for _, speedup in reached):
         return []
     plots = [_plot("submissions", reached, "submissions")]
     timed = [(minutes[turn], speedup) for turn, speedup in reached if turn in minutes]
@@ -156,6 +155,6 @@ def _plot(name: str, points: Sequence[tuple[float, float]], label: str) -> Marku
         axes.axhline(1, color=FAINT, linestyle="--", linewidth=1, zorder=0)
         axes.set_ylim(bottom=0)
         axes.set_xlabel(label)
-        axes.set_ylabel("best speedup so far")
+        axes.set_ylabel("speedup of the best so far")
 
     return Markup(draw_svg(draw, 2.6, f"best-by-{name}", f"best speedup by {name}"))

@@ -118,13 +118,15 @@ def _cards(summary: RunSummary, metrics: dict[str, Any]) -> list[FigureCard]:
     headline, unseen = metrics["headline"], metrics["unseen"]
     clock = f" ({summary.clock})" if summary.clock else ""
 
+    copies = f"{summary.copies} by the start kernel" if summary.copies else ""
+
     def card(found: dict[str, Any], label: str, text: Any) -> FigureCard:
         known = found["low"] is not None
         span = f"{text(found['low'])} to {text(found['high'])}" if known else ""
         return FigureCard(text(found["value"]), label, span)
 
     return [
-        FigureCard(f"{summary.solved} of {len(summary.tasks)}", "tasks solved"),
+        FigureCard(f"{summary.solved} of {len(summary.tasks)}", "tasks solved", copies),
         card(headline["execution_accuracy"], "attempts right", percent),
         card(headline["fast_1"], "right and faster", percent),
         card(headline["geometric_speedup_of_correct"], f"speedup of right{clock}", factor),

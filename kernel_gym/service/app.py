@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Annotated, Any
@@ -33,7 +35,7 @@ from kernel_gym.executors import Executor
 from kernel_gym.rewards import UnknownReward
 from kernel_gym.service.bodies import MAX_ERRORS, BodyReader, described
 from kernel_gym.service.limits import BodyLimit, TooLarge
-from kernel_gym.service.service import Busy, NotFound, Service
+from kernel_gym.service.service import BUSY_SECONDS, HEALTHY, Busy, NotFound, Service
 from kernel_gym.service.settings import ServiceSettings, Token
 from kernel_gym.service.store import Job, KeyConflict
 from kernel_gym.service.trainers import add_trainers
@@ -109,13 +111,12 @@ def _add_plain(app: FastAPI, service: Service, token: Any, free: Any) -> None:
     @app.get("/health")
     async def health() -> JSONResponse:
         """Whether the service takes submissions."""
-        state = "stops" if service.draining else "ok"
         content = {
-            "status": state,
+            "status": (state := service.state),
             "queued": service.store.queued,
             "running": service.dispatcher.running,
         }
-        return JSONResponse(content, 503 if service.draining else 200)
+        return JSONResponse(content, 200 if state == HEALTHY else 503)
 
     @app.get("/metrics")
     async def metrics() -> Response:
@@ -157,7 +158,8 @@ def _add_evaluations(
     ) -> Results | Result:
         """Queues one submission or a batch; with `wait`, waits for the results."""
         batch = body.evaluations if isinstance(body, Batch) else (body,)
-        jobs = [await service.wait(job, wait) for job in await service.submit(batch, token)]
+        queued = await service.submit(batch, token)
+        jobs = await asyncio.gather(*(service.wait(job, wait) for job in queued))
         if all(job.state.final for job in jobs):
             response.status_code = 200
         results = tuple([await service.result(job, token) for job in jobs])
@@ -247,6 +249,11 @@ def _add_errors(app: FastAPI, service: Service) -> None:
     @app.exception_handler(Busy)
     async def busy(request: Request, error: Busy) -> JSONResponse:
         return _refusal(error.status, str(error), {"Retry-After": str(error.retry_after)})
+
+    @app.exception_handler(sqlite3.OperationalError)
+    async def no_queue(request: Request, error: sqlite3.OperationalError) -> JSONResponse:
+        why = f"the queue cannot be used now: {error}"
+        return _refusal(503, why, {"Retry-After": str(BUSY_SECONDS)})
 
     @app.exception_handler(InputError)
     async def refused(request: Request, error: InputError) -> JSONResponse:

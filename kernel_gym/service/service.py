@@ -40,6 +40,7 @@ from kernel_gym.service.tasks import AdmissionsBusy, FoundTasks
 from kernel_gym.service.workspaces import session_of_secret, session_secret, workspace_token
 from kernel_gym.tasks import Task
 
+HEALTHY = "ok"
 BUSY_SECONDS = 5
 """Seconds after which a request that was refused for now may be sent again."""
 
@@ -82,6 +83,15 @@ class Service:
         self._prompts = Sessions(executor, max_turns=1)
         self._waiting: dict[str, set[asyncio.Future[None]]] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
+
+    @property
+    def state(self) -> str:
+        """`ok`, `stops`, or why nothing is evaluated."""
+        if self.draining:
+            return "stops"
+        if not self.dispatcher.alive:
+            return "the dispatcher has ended: start the service again"
+        return self.dispatcher.trouble or self.executor.trouble or HEALTHY
 
     def start(self) -> None:
         """Starts to evaluate what is queued."""

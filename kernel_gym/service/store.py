@@ -76,6 +76,22 @@ class KeyConflict(InputError, ValueError):
     """An idempotency key was used before for something else."""
 
 
+class QueueUnusable(InputError):
+    """The file of the queue cannot be used."""
+
+    def __init__(self, path: Path, error: sqlite3.Error) -> None:
+        """Makes the message.
+
+        Args:
+            path: The file.
+            error: SQLite's error.
+        """
+        fix = "free the disk or end the program that holds it, and start again"
+        if not isinstance(error, sqlite3.OperationalError):
+            fix = f"save its rows with `sqlite3 {path} .recover`, or move it away to begin anew"
+        super().__init__(f"{path}: {error}; {fix}")
+
+
 @dataclass(frozen=True)
 class Job:
     """One submission. The names of its fields are the columns of the table."""
@@ -122,6 +138,9 @@ class Store:
 
     Args:
         folder: The folder of the file. It is made if it does not exist.
+
+    Raises:
+        QueueUnusable: The file is damaged, or cannot be written now.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -130,6 +149,19 @@ class Store:
         path.touch(mode=0o600)
         self._lock = threading.Lock()
         self._db = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
+        try:
+            self._open = self._opened()
+        except sqlite3.Error as error:
+            self._db.close()
+            raise QueueUnusable(path, error) from error
+        self._queued = Counter(self._open)
+        """Queued submissions by token. All that are open at the start are queued."""
+        self._turns: dict[str, int] = {}
+        """When each token had its last turn, as the number of that turn."""
+        self._turn = 0
+
+    def _opened(self) -> Counter[str]:
+        """Prepares the file, and counts the open submissions of each token."""
         self._db.execute("PRAGMA journal_mode = WAL")
         self._db.execute("PRAGMA synchronous = NORMAL")
         self._db.executescript(SCHEMA)
@@ -138,12 +170,7 @@ class Store:
         counts = self._db.execute(
             "SELECT token, COUNT(*) FROM jobs WHERE finished_at IS NULL GROUP BY token"
         )
-        self._open = Counter(dict(counts.fetchall()))
-        self._queued = Counter(self._open)
-        """Queued submissions by token. All that are open at the start are queued."""
-        self._turns: dict[str, int] = {}
-        """When each token had its last turn, as the number of that turn."""
-        self._turn = 0
+        return Counter(dict(counts.fetchall()))
 
     @property
     def queued(self) -> int:
@@ -188,9 +215,9 @@ class Store:
                     "ON CONFLICT (token, day) DO UPDATE SET count = count + 1",
                     (job.token, int(job.queued_at) // DAY),
                 )
-            for job in new:
-                self._open[job.token] += 1
-                self._queued[job.token] += 1
+        for job in new:
+            self._open[job.token] += 1
+            self._queued[job.token] += 1
         return stored
 
     def known(self, token: str, keys: Sequence[str]) -> int:
@@ -215,9 +242,9 @@ class Store:
                 f"RETURNING {JOB}",
                 (time.time(), token),
             ).fetchone()
-            self._queued[token] -= 1
-            self._turn += 1
-            self._turns[token] = self._turn
+        self._queued[token] -= 1
+        self._turn += 1
+        self._turns[token] = self._turn
         return _job(row)
 
     def finish(self, job: Job, state: State, evaluation: str | None, message: str = "") -> bool:
@@ -232,7 +259,7 @@ class Store:
                 "WHERE id = ? AND state = 'running'",
                 (state, evaluation, message, time.time(), job.id),
             ).rowcount
-            self._open[job.token] -= changed
+        self._open[job.token] -= changed
         return bool(changed)
 
     def queue_again(self, job: Job) -> None:
@@ -243,7 +270,7 @@ class Store:
                 "AND state = 'running'",
                 (job.id,),
             ).rowcount
-            self._queued[job.token] += changed
+        self._queued[job.token] += changed
 
     def cancel(self, name: str, token: str) -> Job | None:
         """Cancels a submission if it is queued and of no session. Returns it, None if unknown."""
@@ -253,8 +280,8 @@ class Store:
                 "AND state = 'queued' AND session IS NULL",
                 (time.time(), name, token),
             ).rowcount
-            self._open[token] -= changed
-            self._queued[token] -= changed
+        self._open[token] -= changed
+        self._queued[token] -= changed
         return self.get(name, token)
 
     def get(self, name: str, token: str) -> Job | None:
@@ -349,15 +376,16 @@ class Store:
 
     @contextmanager
     def _changing(self) -> Iterator[sqlite3.Connection]:
-        """A transaction."""
+        """A transaction. Counters must change after it, since its commit may fail."""
         with self._lock:
             self._db.execute("BEGIN IMMEDIATE")
             try:
                 yield self._db
+                self._db.execute("COMMIT")
             except BaseException:
-                self._db.execute("ROLLBACK")
+                if self._db.in_transaction:  # SQLite ends it itself after some errors
+                    self._db.execute("ROLLBACK")
                 raise
-            self._db.execute("COMMIT")
 
 
 def digest_of(*content: object) -> str:

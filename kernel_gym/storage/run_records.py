@@ -30,6 +30,8 @@ class Sampling(Record):
     """Parallel requests, or None for the policy's default. A resumed run may change it."""
     per_minute: float | None = None
     """Most requests per minute, or None for no limit. A resumed run may change it."""
+    request_timeout: float | None = None
+    """Seconds for one request, or None for the policy's default. A resumed run may change it."""
 
 
 class RunConfig(Record):
@@ -51,7 +53,7 @@ class RunConfig(Record):
     def identity(self) -> dict[str, Any]:
         """Returns the values, by name, that must be equal if a run is resumed."""
         own = self.model_dump(exclude={"sampling"})
-        changeable = {"parallel", "per_minute"}
+        changeable = {"parallel", "per_minute", "request_timeout"}
         drawn = self.sampling.model_dump(exclude=changeable) if self.sampling else {}
         return own | {f"sampling.{name}": value for name, value in drawn.items()}
 
@@ -76,6 +78,11 @@ class TurnRecord(Record):
     """US dollars, if the policy knows the cost."""
     problem: str = ""
     """A problem of the reply: it was cut off, or empty."""
+
+    @property
+    def earned(self) -> float | None:
+        """The reward, under the name that turns of running episodes have too."""
+        return self.reward
 
 
 class EpisodeEnd(Record):

@@ -46,7 +46,7 @@ from kernel_gym.storage.secret import PUBLIC, SECRET, RunSecret, read_secret
 
 CONFIG, RESULTS, SOURCES, REPORT = "config.json", "results.jsonl", "sources", "report.html"
 METRICS, REFLECTIONS, FIGURES = "metrics.json", "reflections.jsonl", "figures"
-POPULATION, EPISODES = "population.jsonl", "episodes"
+POPULATION, EPISODES, REPLIES = "population.jsonl", "episodes", "replies.jsonl"
 ENDS, SESSIONS = "ends.jsonl", "sessions.jsonl"
 WORKSPACES, TRANSCRIPTS, STARTS, CLOCK = "workspaces", "transcripts", "agent.jsonl", "clock.jsonl"
 SUFFIX = {"triton": ".py", "hip": ".hip"}
@@ -252,6 +252,7 @@ def _clear(folder: Path) -> None:
         METRICS,
         REFLECTIONS,
         POPULATION,
+        REPLIES,
         STARTS,
         CLOCK,
     ):

@@ -1,7 +1,7 @@
 """Evaluates and scores batches for training. Results are kept on disk, and nothing raises.
 
-Every evaluation is appended to `evaluations.jsonl` in the run folder. A resumed run reads it back,
-so that nothing is evaluated twice.
+Every evaluation is appended to `evaluations.jsonl` in the run folder as soon as it is there. A
+resumed run reads it back, so that nothing is evaluated twice.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import math
+import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import Future
@@ -76,6 +77,7 @@ class Scorer:
         self.executor, self.reward, self.seed = executor, reward, executor.seed
         self.ledger = folder / LEDGER
         self._known: set[Key] = set()
+        self._writing = threading.Lock()
         self._read()
         self._ended = time.perf_counter()
         self.busy = 0.0
@@ -117,9 +119,21 @@ class Scorer:
         except Exception as error:
             future = Future()
             future.set_exception(error)
-        future.add_done_callback(lambda future: one.end())
-        one.future = future
+        future.add_done_callback(lambda done: self._write(one, done))
         return one
+
+    def _write(self, one: _Waiting, done: Future[Evaluation]) -> None:
+        """Notes the time of an evaluation, and writes it in the thread that has it."""
+        one.end()
+        try:
+            evaluation = done.result()
+            if not one.cached and evaluation.outcome is not Outcome.INFRA:
+                with self._writing:
+                    append_line(self.ledger, evaluation)
+        except BaseException as error:
+            one.future.set_exception(error)
+        else:
+            one.future.set_result(evaluation)
 
     def _finish(self, one: _Waiting, context: Context) -> Scored:
         evaluation, value, error = None, None, ""
@@ -134,8 +148,6 @@ class Scorer:
                 error = _logged(f"the reward of a submission to {one.task} failed", failure)
         if evaluation is None or evaluation.outcome is Outcome.INFRA:
             self._known.discard(one.key)
-        elif not one.cached:
-            append_line(self.ledger, evaluation)
         seconds = 0.0 if one.cached else one.seconds
         return Scored(one.task, one.source, evaluation, value, seconds, one.cached, error)
 

@@ -14,6 +14,7 @@ from kernel_gym.agents.desk import Recorder
 from kernel_gym.agents.play import AgentPlay, Manner
 from kernel_gym.agents.presets import Preset, get_preset, presets
 from kernel_gym.agents.process import MAX_TRANSCRIPT, Limits
+from kernel_gym.analysis.summary import summarise
 from kernel_gym.rewards import get_reward
 from kernel_gym.storage.json_lines import read_lines
 from kernel_gym.storage.run_records import AgentStart, RunConfig
@@ -136,6 +137,15 @@ def test_what_goes_wrong_is_recorded(play, command, reason):
     assert store.is_over(TASK)
 
 
+@pytest.mark.parametrize("command", ["exit 137", "true", "touch notes.txt"])
+def test_an_untouched_start_kernel_is_no_submission(play, command):
+    store, _, _ = play(command)
+    assert outcomes(store) == []
+    assert store.is_over(TASK)
+    assert "kernel.py was not changed" in store.ends()[0].reason
+    assert summarise(store).solved == 0
+
+
 def test_the_run_continues_after_episodes_that_go_wrong(play):
     command = """
         case $PWD in
@@ -145,8 +155,8 @@ def test_the_run_continues_after_episodes_that_go_wrong(play):
         esac
     """
     store, _, _ = play(command + BROKEN + "./check", samples=4)
-    assert [record.sample for record in store.records()] == [2, 4, 4]
-    assert outcomes(store) == ["passed", "compile_error", "compile_error"]
+    assert [record.sample for record in store.records()] == [4, 4]
+    assert outcomes(store) == ["compile_error"] * 2
     assert not store.unfinished()
 
 

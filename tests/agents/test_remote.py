@@ -22,6 +22,8 @@ def test_check_submits_to_the_session_of_a_service(serve, tmp_path):  # noqa: F8
     broken = subprocess.run(check, **options)
     assert (broken.returncode, "Does not compile" in broken.stdout) == (1, True)
     assert "1 of 2 submissions left" in broken.stderr
+    again = subprocess.run([*check, "--wait"], **options)
+    assert (again.returncode, again.stdout) == (broken.returncode, broken.stdout)
     kernel.write_text(get_task(TASK).start_source)
     right = subprocess.run([*check[:-1], str(tmp_path / "w/profile")], **options)
     assert right.returncode == 0, right.stderr

@@ -5,6 +5,7 @@ import os
 import socket
 import subprocess
 import sys
+import threading
 
 import pytest
 
@@ -66,6 +67,28 @@ def test_check_prints_feedback_and_exits_as_the_verdict(served):
     assert "def softmax" in run(folder, "check", "--best").stdout
     (folder / "kernel.py").unlink()
     assert run(folder, "check").returncode == 2
+
+
+def test_check_answers_before_the_result_is_there_and_wait_has_it(served, monkeypatch):
+    folder, desk = served
+    check = (folder / "check").read_text()
+    assert "PATIENCE = 25" in check
+    (folder / "check").write_text(check.replace("PATIENCE = 25", "PATIENCE = 0.2"))
+    assert "nothing was submitted" in run(folder, "check", "--wait").stderr
+    gate, evaluate = threading.Event(), desk._evaluate
+    monkeypatch.setattr(desk, "_evaluate", lambda *a: gate.wait(60) and evaluate(*a))
+    (folder / "kernel.py").write_text("x(")
+    for arguments in ((), ("--wait",), ()):
+        late = run(folder, "check", *arguments)
+        assert (late.returncode, late.stdout) == (3, "")
+        assert "still running: ./check --wait" in late.stderr
+    gate.set()
+    (folder / "kernel.py").write_text("another")
+    (folder / "check").write_text(check)
+    result = run(folder, "check", "--wait")
+    assert (result.returncode, "Does not compile" in result.stdout) == (1, True)
+    assert "2 of 3 submissions left" in result.stderr
+    assert len(desk.episode.turns) == 1
 
 
 def test_requests_that_are_no_requests_are_answered(served, monkeypatch):

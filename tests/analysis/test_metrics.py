@@ -57,6 +57,7 @@ def make(folder, played=PLAYED, **fields):
         for turn, evaluation in enumerate(evaluations, start=1):
             one = record(task, turn, evaluation)
             update = {
+                "reward": one.evaluation.speedup or 0.0,
                 "sample": sample,
                 "source": store.source_path(task, turn, "triton", sample),
                 "completion_tokens": 10,
@@ -177,7 +178,7 @@ def test_they_are_plain_data_even_of_an_empty_run(tmp_path, metrics):
     assert value(empty, "geometric_speedup_of_correct") is None
 
 
-def test_the_fastest_correct_submission_stands_for_its_attempt(tmp_path):
+def test_the_best_paid_submission_stands_for_its_attempt(tmp_path):
     speedups = {(a.task, a.sample): a.speedup for a in attempts(make(tmp_path))}
     assert list(speedups.values()) == SPEEDUPS
     assert (C, 1) not in speedups

@@ -27,6 +27,16 @@ def test_the_best_submission_counts(tmp_path):
     assert (second.best_turn, second.speedup, second.reward) == (None, None, 0.05)
 
 
+def test_a_task_that_only_a_copy_of_the_start_kernel_solves_is_counted_apart(tmp_path):
+    store = RunStore.start(tmp_path, CONFIG)
+    copy = passing(1.0, 1.0).model_copy(update={"copied": True})
+    store.append(record(TASKS[0], 1, copy), "a")
+    store.append(record(TASKS[1], 1, passing(2.0, 2.0)), "b")
+    summary = summarise(store)
+    assert (summary.solved, summary.copies) == (2, 1)
+    assert "2 of 2 tasks solved, 1 of them by the start kernel" in shown(store)[0]
+
+
 def test_an_empty_run_has_a_summary(tmp_path):
     summary = summarise(RunStore.start(tmp_path, CONFIG))
     assert (summary.solved, summary.speedup, summary.mean_reward) == (0, None, None)

@@ -15,6 +15,7 @@ from gymnasium.utils.env_checker import check_env
 from gymnasium.wrappers import RecordEpisodeStatistics
 
 import kernel_gym  # noqa: F401
+from kernel_gym.executors import make_executor
 from kernel_gym.tasks import get_tuning, tunable_names
 
 DEVICE = "sim:gfx942"
@@ -126,3 +127,15 @@ def test_a_flat_env_is_one_of_gymnasiums(make):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         check_env(make(flat=True).unwrapped, skip_render_check=True)
+
+
+def test_a_secret_is_kept_in_a_file_and_an_executor_has_its_own(tmp_path):
+    env = gymnasium.make("KernelTune-v0", device="sim:gfx942", secret=tmp_path / "secret.json")
+    kept = env.unwrapped.secret.sha256
+    again = gymnasium.make("KernelTune-v0", device="sim:gfx942", secret=tmp_path / "secret.json")
+    assert kept == again.unwrapped.secret.sha256
+    with make_executor("inline", device="sim:gfx942") as executor:
+        env = gymnasium.make("KernelTune-v0", executor=executor)
+        assert env.unwrapped.device_name == "sim:gfx942"
+        with pytest.raises(ValueError, match="its own secret"):
+            gymnasium.make("KernelTune-v0", executor=executor, secret=tmp_path / "secret.json")

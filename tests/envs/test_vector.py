@@ -3,6 +3,7 @@
 import gymnasium
 import numpy as np
 import pytest
+from gymnasium.error import ResetNeeded
 from gymnasium.vector import AutoresetMode
 from gymnasium.wrappers.vector import DictInfoToList, RecordEpisodeStatistics
 
@@ -151,3 +152,67 @@ def test_bad_arguments_are_refused(make):
     with pytest.raises(ValueError, match="found 1, expected 2"):
         envs.step(("x(",))
     assert np.array_equal(envs.reset(options={"task": TASK})[0]["turn"], [0, 0])
+
+
+def test_a_part_of_the_environments_is_reset(make):
+    envs = make(3, autoreset_mode="Disabled", max_turns=1)
+    assert envs.metadata["autoreset_mode"] is AutoresetMode.DISABLED
+    envs.reset(seed=0)
+    after, _, terminated, _, infos = envs.step(("x(", "y(", "z("))
+    assert terminated.all()
+    assert "final_obs" not in infos
+    mask = np.array([True, False, True])
+    observations, infos = envs.reset(options={"reset_mask": mask})
+    assert observations["turn"].tolist() == [0, 1, 0]
+    assert observations["feedback"][1] == after["feedback"][1]
+    assert infos["_task"].tolist() == mask.tolist()
+    with pytest.raises(ResetNeeded):
+        envs.step(("x(", "y(", "z("))
+
+
+@pytest.mark.parametrize("mask", [[True], [1, 0], np.array([False, False])])
+def test_a_mask_that_is_none_is_refused(make, mask):
+    envs = make(2)
+    envs.reset(seed=0)
+    with pytest.raises(ValueError, match="reset_mask"):
+        envs.reset(options={"reset_mask": mask})
+
+
+def test_a_mask_cannot_leave_out_what_never_began(make):
+    with pytest.raises(ResetNeeded):
+        make(2).reset(options={"reset_mask": np.array([True, False])})
+
+
+def test_the_mode_that_ignores_actions_is_refused(make):
+    with pytest.raises(ValueError, match="expected SameStep or Disabled"):
+        make(1, autoreset_mode="NextStep")
+
+
+def test_attributes_and_methods_are_those_of_each_environment(make):
+    envs = make(2)
+    envs.reset(seed=0)
+    assert envs.get_attr("device_name") == ("sim:gfx942",) * 2
+    assert envs.call("render") == (None, None)
+    envs.set_attr("mark", [1, 2])
+    assert envs.get_attr("mark") == (1, 2)
+    envs.set_attr("mark", 3)
+    assert envs.get_attr("mark") == (3, 3)
+    with pytest.raises(ValueError, match="found 3, expected 2"):
+        envs.set_attr("mark", [1, 2, 3])
+
+
+def test_schedules_are_tuned_in_parallel_as_in_single_environments(executor):
+    options = {"task": "triton2triton/layer_norm", "max_turns": 2}
+    actions = np.array([[1, 2, 0], [2, 2, 1]])
+    envs = gymnasium.make_vec("KernelTune-v0", num_envs=2, executor=executor, **options)
+    envs.reset(seed=0)
+    observations, rewards, *_, infos = envs.step(actions)
+    assert observations in envs.observation_space
+    assert infos["outcome"].tolist() == ["passed"] * 2
+    env = gymnasium.make("KernelTune-v0", executor=executor, **options)
+    for i, action in enumerate(actions):
+        env.reset(seed=0)
+        observation, reward, *_ = env.step(action)
+        assert reward == rewards[i]
+        assert (observation == observations[i]).all()
+    envs.close()

@@ -20,19 +20,22 @@ TASK = get_task("triton2triton/softmax")
 WRONG = failure(Outcome.WRONG_VALUES, Stage.TRAIN)
 SURE = passing(1.5, 1.5).model_copy(update={"speedup_low": 1.4})
 LUCKY = passing(3.0, 3.0).model_copy(update={"speedup_low": 1.1})
+SHAPE_BOUND = passing(2.306, 0.306)
+GOOD = passing(2.306, 2.352)
 REWARD = RewardResult(0.5)
 
 
-def played(*evaluations):
+def played(*evaluations, rewards=()):
     episode = Episode(TASK)
-    for number, evaluation in enumerate(evaluations):
-        episode = episode.after(f"source {number}", evaluation, REWARD)
+    earned = [RewardResult(reward) for reward in rewards] or [REWARD] * len(evaluations)
+    for number, (evaluation, reward) in enumerate(zip(evaluations, earned, strict=True)):
+        episode = episode.after(f"source {number}", evaluation, reward)
     return episode
 
 
-def record(number, evaluation):
+def record(number, evaluation, reward=0.5):
     return TurnRecord(
-        task=TASK.id, turn=number, source="", reward=0.5, terms={}, evaluation=evaluation
+        task=TASK.id, turn=number, source="", reward=reward, terms={}, evaluation=evaluation
     )
 
 
@@ -62,7 +65,26 @@ def test_the_context_is_that_of_the_whole_records():
     assert Episode(TASK).context == Context()
 
 
-def test_the_best_submission_has_the_highest_lower_bound_wherever_it_is_asked_for():
+def test_the_best_submission_has_the_highest_reward_wherever_it_is_asked_for():
+    evaluations, rewards = (GOOD, SHAPE_BOUND, WRONG), (0.1, 0.4, 0.9)
+    episode = played(*evaluations, rewards=rewards)
+    assert episode.best is episode.turns[1]
+    assert editable(episode) == "source 1"
+    numbered = zip((1, 2, 3), evaluations, rewards, strict=True)
+    summary = summarise_task(TASK.id, [record(*one) for one in numbered])
+    assert (summary.best_turn, summary.unseen_speedup) == (2, 0.306)
+
+
+def test_a_masked_reward_ranks_last():
+    assert played(GOOD, SURE, rewards=(None, 0.0)).best.evaluation.speedup == 1.5
+
+
+def test_of_equal_rewards_the_kernel_for_all_shapes_is_the_best():
+    episode = played(SHAPE_BOUND, GOOD)
+    assert episode.best is episode.turns[1]
+
+
+def test_of_equal_rewards_the_highest_lower_bound_is_the_best():
     evaluations = (LUCKY, SURE, WRONG)
     episode = played(*evaluations)
     assert episode.best is episode.turns[1]

@@ -51,7 +51,9 @@ def test_a_lost_actor_costs_nothing_and_a_second_one_its_submission(cluster, rec
         assert executor.replaced == 1
         lost = executor.submit(TASK, SLEEPS)
         ray.kill(executor.made.get().actor)  # the one made for the retry above
-        ray.kill(executor.made.get().actor)
+        again = executor.made.get().actor
+        ray.get(again.__ray_ready__.remote())  # one that never started would be no loss
+        ray.kill(again)
         assert lost.result().outcome is Outcome.INFRA
         assert "worker was lost" in lost.result().message
         assert executor.evaluate(TASK, "y(").outcome is Outcome.COMPILE_ERROR

@@ -10,9 +10,9 @@ from typer.testing import CliRunner
 from kernel_gym.cli import app
 from kernel_gym.episodes.episode import Turn
 from kernel_gym.policies import Options, PolicyError, Stop, make_policy
-from kernel_gym.policies.endpoint import FAILURES, Endpoint
+from kernel_gym.policies.endpoint import FAILURES, TIMEOUTS, Endpoint
 from kernel_gym.policies.openai import ANSWERS, OpenAI
-from kernel_gym.policies.pace import Pace, side_by_side
+from kernel_gym.policies.pace import DaemonPool, Pace, in_order
 from kernel_gym.records import Outcome, Stage
 from kernel_gym.rewards import RewardResult
 from kernel_gym.storage.run_records import Sampling
@@ -287,10 +287,25 @@ def test_after_an_error_nothing_more_is_begun_and_nothing_is_waited_for():
             raise ValueError(item)
         hold.wait()
 
+    pool = DaemonPool(work, threads=2)
+    futures = [pool.submit(item) for item in range(100)]
     with pytest.raises(ValueError, match="0"):
-        side_by_side(work, range(100), threads=2)
+        in_order(futures)
     hold.set()
     assert len(begun) < 100
+
+
+def test_a_request_without_an_answer_in_time_is_sent_again_and_then_given_up(server):
+    release = threading.Event()
+    server.refuse = lambda body: "slow" in str(body) and release.wait(30) and None
+    player = policy(server, request_timeout=2.0, parallel=4)
+    slow, *fast = player.request([chat("slow"), *(chat(f"x = {i}") for i in range(12))])
+    assert [future.result().source for future in fast] == [f"x = {i}\n" for i in range(12)]
+    stop = slow.result()
+    release.set()
+    assert isinstance(stop, Stop)
+    assert "no answer" in stop.reason
+    assert sum("slow" in str(body) for _, body, _ in server.seen) == TIMEOUTS
 
 
 def run(server, out, *more):

@@ -1,6 +1,7 @@
 """The reflective agent over a policy that answers by script."""
 
 from concurrent.futures import Future
+from dataclasses import replace
 
 import pytest
 
@@ -15,6 +16,7 @@ from kernel_gym.policies import (
     ScheduleSearch,
     make_policy,
 )
+from kernel_gym.policies.base import answered
 from kernel_gym.policies.reflective import Modules, Reflective, nearest
 from kernel_gym.policies.rollout import Rollout
 from kernel_gym.records import Outcome, Stage
@@ -110,7 +112,7 @@ def test_the_history_is_sorted_by_speed_and_the_last_failure_follows():
     [
         ({"knowledge": False}, guide("gfx942", "triton", topics_of(TASK.problem))),
         ({"example": False}, "as an example"),
-        ({"optimizer": False}, "the fastest first"),
+        ({"optimizer": False}, "the best first"),
         ({"debugger": False}, "```\nbad"),
         ({"history": 1}, "```\nslow"),
     ],
@@ -151,6 +153,28 @@ def test_all_waiting_episodes_reflect_in_one_batch(tmp_path):
     chats = [Conversation(episode(*turns), prompt) for turns in ((), RIGHT, RIGHT[:1])]
     agent.reply(chats)
     assert [len(batch) for batch in policy.batches] == [2, 3]
+
+
+def test_no_conversation_waits_for_the_reflection_on_another_one():
+    class Streaming(Scripted):
+        streams = True
+        first = Future()
+
+        def request(self, chats):
+            (chat,) = chats
+            done = answered(self.reply(chats)[0])
+            return [self.first if chat.episode.sample == 9 else done]
+
+    policy = Streaming()
+    agent = Reflective(policy)
+    prompt = ({"role": "user", "content": "the task"},)
+    late = replace(episode(*RIGHT[:1]), sample=9)
+    chats = [Conversation(one, prompt) for one in (late, episode(*RIGHT))]
+    held, other = agent.request(chats)
+    assert other.result().source
+    assert not held.done()
+    held.cancel()
+    assert policy.first.cancelled()
 
 
 def test_the_example_is_the_most_similar_kernel_but_never_the_tasks_own():

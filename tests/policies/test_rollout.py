@@ -5,10 +5,11 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
 
-from kernel_gym.policies import Policy, Scripted
+from kernel_gym.policies import Policy, PolicyError, Reply, Scripted, rollout
+from kernel_gym.policies.base import answered
 from kernel_gym.policies.rollout import Rollout
 from kernel_gym.rewards import get_reward
-from kernel_gym.storage.run_store import RunStore
+from kernel_gym.storage.run_store import REPLIES, RunStore
 from kernel_gym.tasks import get_task
 from tests.records import passing
 from tests.storage.test_run_store import CONFIG
@@ -162,3 +163,67 @@ def test_a_task_is_played_as_often_as_samples_are_asked_for(tmp_path):
     assert finished == [(task, k, turn) for task in IDS for k in (1, 2) for turn in (1, 2)]
     assert len({r.source for r in resumed.records()}) == 12
     assert [r.sample for r in resumed.turns(IDS[0], 2)] == [2, 2]
+
+
+class Streaming(Policy):
+    """Counts turns as the first one does; answers to some episodes come when a test wants it."""
+
+    streams = True
+
+    def __init__(self, held=()):
+        self.held, self.asked = {task: Future() for task in held}, []
+
+    def reply(self, chats):
+        raise AssertionError("the rollout must not wait for all replies")
+
+    def request(self, chats):
+        return [self._one(chat.episode) for chat in chats]
+
+    def _one(self, episode):
+        self.asked.append((episode.task.id, len(episode.turns) + 1))
+        if episode.task.id in self.held and not episode.turns:
+            return self.held[episode.task.id]
+        return answered(Reply("text", f"turn {len(episode.turns) + 1}", cost=0.5))
+
+
+def test_one_late_reply_holds_up_no_other_episode(tmp_path):
+    store, policy = RunStore.start(tmp_path, CONFIG), Streaming(held=IDS[:1])
+
+    def answer_when_the_others_are_over(record):
+        if len(store.records()) == 6:
+            policy.held[IDS[0]].set_result(Reply("text", "late"))
+
+    play(store, policy, on_turn=answer_when_the_others_are_over)
+    assert keys(RunStore(tmp_path)) == EVERY_TURN
+    assert policy.asked.index((IDS[1], 3)) < policy.asked.index((IDS[0], 2))
+    assert not (tmp_path / REPLIES).exists()
+
+
+def test_a_late_reply_is_named_after_a_while(tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr(rollout, "MAX_SILENT_SECONDS", 0.0)
+    store, policy = RunStore.start(tmp_path, CONFIG), Streaming(held=IDS[:1])
+    late = policy.held[IDS[0]]
+    play(store, policy, on_turn=lambda r: late.done() or late.set_result(Reply("t", "late")))
+    assert f"such as {IDS[0]}, sample 1" in caplog.text
+
+
+def test_a_reply_that_a_killed_run_paid_for_is_evaluated_by_the_next_one(tmp_path):
+    store, policy = RunStore.start(tmp_path, CONFIG), Streaming()
+    with pytest.raises(KeyboardInterrupt):
+        play(store, policy, Recorded(answers=0))
+    assert len(policy.asked) == 3
+    with (tmp_path / REPLIES).open("a") as replies:
+        replies.write('{"task": "cut o')
+    resumed, policy = RunStore.start(tmp_path, CONFIG, resume=True), Streaming()
+    play(resumed, policy)
+    assert keys(resumed) == EVERY_TURN
+    assert not [turn for _, turn in policy.asked if turn == 1]
+    assert {record.cost for record in resumed.records()} == {0.5}
+
+
+def test_replies_in_flight_are_cancelled_when_a_run_ends_by_an_error(tmp_path):
+    store, policy = RunStore.start(tmp_path, CONFIG), Streaming(held=IDS)
+    policy.held[IDS[0]].set_exception(PolicyError("no server"))
+    with pytest.raises(PolicyError, match="no server"):
+        play(store, policy)
+    assert all(policy.held[task].cancelled() for task in IDS[1:])

@@ -1,7 +1,7 @@
 """Scoring for training: order, the ledger, and what happens when the gym itself fails."""
 
 import math
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from types import SimpleNamespace
 
 import pytest
@@ -10,9 +10,9 @@ from kernel_gym.episodes.conversation import LaunchPrompt
 from kernel_gym.executors.base import Executor
 from kernel_gym.executors.cache import Key
 from kernel_gym.judge.protocol import PROTOCOL_VERSION
-from kernel_gym.records import Outcome, Stage
+from kernel_gym.records import Evaluation, Outcome, Stage
 from kernel_gym.rewards import RewardResult, get_reward
-from kernel_gym.storage.json_lines import StoreError
+from kernel_gym.storage.json_lines import StoreError, read_lines
 from kernel_gym.storage.secret import PUBLIC, RunSecret
 from kernel_gym.tasks import get_task
 from kernel_gym.training import scoring
@@ -75,6 +75,25 @@ def test_a_batch_is_scored_in_order_and_faults_of_ours_are_masked(tmp_path):
     assert scored[1].reward > scored[0].reward
     assert [s.cached for s in scored] == [False, False, False, False, True]
     assert executor.asked.count("good") == 1
+
+
+def test_a_result_is_in_the_ledger_before_an_earlier_submission_has_one(tmp_path):
+    class Late(Answers):
+        slow = Future()
+
+        def _start(self, request):
+            return self.slow if request.source == "slow" else super()._start(request)
+
+    executor = Late(good=GOOD)
+    scorer = Scorer(executor, get_reward(), tmp_path)
+    with ThreadPoolExecutor(1) as thread:
+        scored = thread.submit(scorer, [(TASK, "slow"), (TASK, "good")], draw="step 0")
+        while "good" not in executor.asked:
+            pass
+        executor.slow.set_exception(KeyboardInterrupt())
+        with pytest.raises(KeyboardInterrupt):
+            scored.result()
+    assert len(read_lines(tmp_path / LEDGER, Evaluation)) == 1
 
 
 def test_an_error_of_ours_is_masked_logged_with_its_traceback_and_counted(tmp_path, caplog):

@@ -7,7 +7,7 @@ out="${KERNEL_GYM_OUT:-/logs/verifier}"
 mkdir -p "$out"
 rm -f "$out/reward.json" "$out/reward.txt" "$out/evaluation.json"
 if [ -L "$kernel" ] || [ ! -f "$kernel" ]; then
-    echo '{"reward": 0.0, "passed": 0, "speedup": 0.0}' > "$out/reward.json"
+    echo '{"reward": 0.0, "passed": 0, "changed": 0, "speedup": 0.0}' > "$out/reward.json"
     echo "no kernel file: $kernel"
     exit 0
 fi
@@ -26,6 +26,7 @@ if judged["reward"] is None:
 reward = {
     "reward": judged["reward"] if passed else 0.0,
     "passed": int(passed),
+    "changed": int(not evaluation["copied"]),
     "speedup": (evaluation["speedup_low"] or 0.0) if passed else 0.0,
 }
 (out / "reward.json").write_text(json.dumps(reward))
