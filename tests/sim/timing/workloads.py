@@ -66,7 +66,7 @@ _IDLE = {
 _PARTS = {
     "load": "global_load_dword v3, v1, s[6:7]\n\ts_waitcnt vmcnt(0)",
     "two loads": "v_add_u32_e32 v6, 0x800000, v1\n\tglobal_load_dword v3, v1, s[6:7]\n"
-    "\tglobal_load_dword v6, v6, s[6:7]\n\ts_waitcnt vmcnt(0)",  # of no line that another round loads
+    "\tglobal_load_dword v6, v6, s[6:7]\n\ts_waitcnt vmcnt(0)",  # no line of another round
     "load past the L1": "global_load_dword v3, v1, s[6:7] sc0 sc1\n\ts_waitcnt vmcnt(0)",
     "wide load": "global_load_dwordx4 v[8:11], v1, s[6:7]\n\ts_waitcnt vmcnt(0)",
     "scalar load": "s_load_dword s15, s[4:5], 0x0\n\ts_waitcnt lgkmcnt(0)",

@@ -10,8 +10,8 @@ constexpr double kUnlike = 1.25, kFewLines = 2;
 int octave_of(u64 count) { return 63 - __builtin_clzll(count | 1); }
 
 // The latency of a line that some workgroups fetch. Those that run at the same time as the first
-// one wait for memory like it. Of the later ones the first on each other chiplet gets the line from
-// the Infinity Cache, and the rest from the L2. `rounds`: of workgroups, one after another.
+// one wait for memory like it. The first of the later ones on each other chiplet gets the line from
+// the Infinity Cache, the others get it from the L2. `rounds`: of workgroups, one after another.
 double line_latency(double workgroups, double rounds, const ModelRequest& request) {
   const double waiting = std::max(1 / workgroups, 1 / rounds);
   if (waiting >= 1) return request.hbm_latency;
