@@ -69,7 +69,7 @@ def test_a_task_is_given_up_if_its_first_call_takes_too_long(bench, monkeypatch)
         return call(self, *args, **options)
 
     monkeypatch.setattr(suite_code.SuiteCode, "call", counted)
-    monkeypatch.setattr(stating, "LONGEST", 0.1)
+    monkeypatch.setattr(stating, "MAX_SECONDS_WITHOUT_WORKLOAD", 0.1)
     with pytest.raises(UnsupportedTask, match="too many instructions in one launch"):
         stated(bench, "True", 400)
     assert len(calls) == 1
