@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from benchmarks import operators, page, renewal, tasks_page
+from benchmarks import hostile, operators, page, renewal, scale, tasks_page
 from benchmarks.outside import app as outside
 from benchmarks.simulator import app as simulator
 
@@ -23,6 +23,8 @@ app.command()(outside.outside)
 app.command()(simulator.simulator)
 app.command()(simulator.record)
 app.command()(operators.operators)
+app.command()(scale.scale)
+app.command()(hostile.hostile)
 
 if __name__ == "__main__":
     app()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from scipy import stats
 
-from kernel_gym.admission.modelled_baselines import modelled_head_room
+from benchmarks.modelled_baselines import modelled_head_room
 from kernel_gym.hardware import DeviceSpec
 from kernel_gym.tasks.problem import Problem
 from kernel_gym.tasks.task import Mode

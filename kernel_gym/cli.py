@@ -94,7 +94,7 @@ app.command()(replay.replay)
 app.command()(exchange.export)
 app.command("import")(exchange.import_)
 app.command()(imports.imports)
-app.command("own-runner")(imports.own_runner)
+app.command("suite-runner")(imports.suite_runner)
 app.command("sim", cls=SimCommand)(sim)
 app.add_typer(bench.app, name="bench")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 
 import torch
 
@@ -39,19 +40,57 @@ PASSES = "passes"
 """The start of the result of a control that the check of values does not refuse."""
 
 
+class RefusalKind(StrEnum):
+    """Kinds of reasons for which values are refused."""
+
+    FULL_SIZE = "fails at full size"
+    IGNORED_INPUT = "ignored input"
+    SEED_BLIND = "seed-blind"
+    CONSTANT = "constant output"
+    RANDOM = "random"
+    TOLERANT = "hides in the tolerance"
+    COARSE = "coarse reference"
+    ILL_CONDITIONED = "ill-conditioned"
+    NAN = "NaN"
+    TOO_DEAR = "too dear"
+    OTHER = "other"
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A reason to refuse a problem, as a kind and as a sentence."""
+
+    kind: RefusalKind
+    text: str
+
+
+_CONTROL_KINDS = {
+    "stale output": RefusalKind.SEED_BLIND,
+    "constant": RefusalKind.CONSTANT,
+    "zeros": RefusalKind.CONSTANT,
+    "mean": RefusalKind.CONSTANT,
+}
+"""Kinds by the control that passes; the others hide in the tolerance."""
+
+
 @dataclass(frozen=True)
 class ValueReport:
     """Reasons, results and notes of the checks of values.
 
     Attributes:
-        refused: Reasons for a refusal; empty if there is none.
+        refusals: Reasons for a refusal; empty if there is none.
         controls: The result of each control.
         notes: Parameters of a module that change no output, such as a bias before a normalisation.
     """
 
-    refused: tuple[str, ...]
+    refusals: tuple[Refusal, ...]
     controls: Mapping[str, str]
     notes: tuple[str, ...] = ()
+
+    @property
+    def refused(self) -> tuple[str, ...]:
+        """The reasons as sentences."""
+        return tuple(refusal.text for refusal in self.refusals)
 
 
 def check_values(problem: Problem, scale: Scale, seed: int) -> ValueReport:
@@ -72,14 +111,22 @@ def check_values(problem: Problem, scale: Scale, seed: int) -> ValueReport:
     for workload in (*train, *others):
         reasons += _unsound(problem, workload, cases.get(workload) or expect(problem, workload, 0))
     ignored = _indifferent(problem, cases, seed)
-    reasons += [f"input {n!r} changes no output" for n in ignored if n not in problem.parameters]
+    reasons += [
+        Refusal(RefusalKind.IGNORED_INPUT, f"input {name!r} changes no output")
+        for name in ignored
+        if name not in problem.parameters
+    ]
     reasons += _fragile(problem, cases)
     tiny = {w: expect(problem, w, seed) for w in _contiguous(others, Split.ADVERSARIAL)}
     controls = {
         name: _try(control, problem, tiny | cases if name in ON_ADVERSARIAL else cases, seed)
         for name, control in CONTROLS.items()
     }
-    reasons += [f"{name}: {text}" for name, text in controls.items() if text.startswith(PASSES)]
+    reasons += [
+        Refusal(_CONTROL_KINDS.get(name, RefusalKind.TOLERANT), f"{name}: {text}")
+        for name, text in controls.items()
+        if text.startswith(PASSES)
+    ]
     notes = [f"parameter {n!r} changes no output" for n in ignored if n in problem.parameters]
     return ValueReport(tuple(dict.fromkeys(reasons)), controls, tuple(notes))
 
@@ -88,7 +135,7 @@ def _contiguous(workloads: Sequence[Workload], split: Split) -> list[Workload]:
     return [w for w in workloads if w.split is split and w.layout is Layout.CONTIGUOUS]
 
 
-def _against_formula(problem: Problem, seed: int) -> list[str]:
+def _against_formula(problem: Problem, seed: int) -> list[Refusal]:
     """Checks that the oracle agrees with the independent formula, if there is one (rule 1)."""
     try:
         small = load_formula(problem).small
@@ -98,34 +145,41 @@ def _against_formula(problem: Problem, seed: int) -> list[str]:
     try:
         compare_with_formula(problem, make_inputs(problem, workload, seed))
     except AssertionError as error:
-        return [f"the oracle differs from the formula: {' '.join(str(error).split())[:200]}"]
+        difference = " ".join(str(error).split())[:200]
+        return [Refusal(RefusalKind.OTHER, f"the oracle differs from the formula: {difference}")]
     return []
 
 
-def _dear(problem: Problem) -> list[str]:
+def _dear(problem: Problem) -> list[Refusal]:
     """Checks that workloads of the simulator's scale stay within a budget of work (rule 5)."""
     budgets = {"bytes": (problem.bytes, MAX_BYTES), "FLOPs": (problem.flops, MAX_FLOPS)}
     return [
-        f"{dict(dims)} costs {cost(dims):,} {name}, at most {most:,} fit the simulator"
+        Refusal(
+            RefusalKind.TOO_DEAR,
+            f"{dict(dims)} costs {cost(dims):,} {name}, at most {most:,} fit the simulator",
+        )
         for dims in problem.train[Scale.SIM]
         for name, (cost, most) in budgets.items()
         if cost(dims) > most
     ]
 
 
-def _unsound(problem: Problem, workload: Workload, expected: Expected) -> list[str]:
+def _unsound(problem: Problem, workload: Workload, expected: Expected) -> list[Refusal]:
     """Checks that the oracle has no NaN, and that the reference passes twice equally (rule 1)."""
     reasons = []
     if any(torch.isnan(out).any() for out in expected.oracle if out.is_floating_point()):
-        reasons.append(f"the oracle has NaN on {workload}")
+        reasons.append(Refusal(RefusalKind.NAN, f"the oracle has NaN on {workload}"))
     verdict = compare(problem, expected, expected.reference)
     if not verdict.passed:
         hint = "; state a smaller reach in ranges.toml" if is_special(workload.distribution) else ""
-        reasons.append(f"the reference fails on {workload}: {verdict.message}{hint}")
-    reasons += [f"{text} on {workload}" for text in _coarse(problem, expected)]
+        text = f"the reference fails on {workload}: {verdict.message}{hint}"
+        reasons.append(Refusal(RefusalKind.OTHER, text))
+    for text in _coarse(problem, expected):
+        reasons.append(Refusal(RefusalKind.COARSE, f"{text} on {workload}"))
     first, second = (_answers(problem, expected, seed) for seed in (1, 2))
     if not same_bits(first, second):
-        reasons.append(f"reference or oracle differ between two calls on {workload}")
+        text = f"reference or oracle differ between two calls on {workload}"
+        reasons.append(Refusal(RefusalKind.RANDOM, text))
     return reasons
 
 
@@ -153,12 +207,18 @@ def _coarse(problem: Problem, expected: Expected) -> list[str]:
     return reasons
 
 
-def _fragile(problem: Problem, cases: Mapping[Workload, Expected]) -> list[str]:
+def _fragile(problem: Problem, cases: Mapping[Workload, Expected]) -> list[Refusal]:
     """Checks the conditioning of generated problems, since no start kernel is run (rule 1)."""
     if problem.folder is not None:
         return []
     blown_up = (w for w, expected in cases.items() if is_fragile(problem, expected))
-    return [f"ill-conditioned: one unit in the last place decides on {w}" for w in blown_up][:1]
+    return [
+        Refusal(
+            RefusalKind.ILL_CONDITIONED,
+            f"ill-conditioned: one unit in the last place decides on {workload}",
+        )
+        for workload in blown_up
+    ][:1]
 
 
 def _indifferent(problem: Problem, cases: Mapping[Workload, Expected], seed: int) -> list[str]:

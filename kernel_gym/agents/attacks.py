@@ -10,6 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from kernel_gym.agents.desk import Recorder
+from kernel_gym.agents.launch import NOT_CONFINED
 from kernel_gym.agents.play import AgentPlay, Manner
 from kernel_gym.agents.presets import Preset
 from kernel_gym.agents.process import Limits
@@ -17,8 +18,9 @@ from kernel_gym.executors import Executor
 from kernel_gym.exploits.attacks import REACHED, Attack
 from kernel_gym.records import Outcome
 from kernel_gym.rewards import get_reward
-from kernel_gym.storage.run_records import RunConfig, TurnRecord
-from kernel_gym.storage.run_store import CONFIG, TRANSCRIPTS, WORKSPACES, RunStore
+from kernel_gym.storage.json_lines import read_lines
+from kernel_gym.storage.run_records import AgentStart, RunConfig, TurnRecord
+from kernel_gym.storage.run_store import CONFIG, STARTS, TRANSCRIPTS, WORKSPACES, RunStore
 from kernel_gym.storage.secret import SECRET
 from kernel_gym.tasks import get_task
 
@@ -126,14 +128,15 @@ def _changed(folder: Path, before: dict[str, bytes]) -> Iterator[str]:
 
 def _reached(folder: Path) -> Iterator[str]:
     """Yields the parts of its output that it must not contain."""
+    for start in read_lines(folder / STARTS, AgentStart):
+        if start.status == NOT_CONFINED:
+            yield f"start {start.number}: {start.reason}"
     key = json.loads((folder / SECRET).read_bytes())["secret"]
     for path in (folder / TRANSCRIPTS).rglob("*.txt"):
         text = path.read_text(encoding="utf-8", errors="replace")
         yield from (line for line in text.splitlines() if line.startswith(REACHED))
         if key in text:
             yield "it printed the secret of the run"
-        if "cannot be confined here" in text:
-            yield text.strip()
 
 
 def _left(folder: Path) -> Iterator[str]:

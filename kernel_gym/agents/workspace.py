@@ -19,7 +19,7 @@ from kernel_gym.devices import describe
 from kernel_gym.errors import InputError
 from kernel_gym.judge.protocol import MAX_SOURCE_BYTES
 from kernel_gym.storage.run_store import SUFFIX
-from kernel_gym.tasks import Task, c_prototype, get_task, prompt, python_prototype, train_workloads
+from kernel_gym.tasks import Task, c_prototype, prompt, python_prototype, train_workloads
 from kernel_gym.tasks.guide import guide, topics_of
 from kernel_gym.tasks.task import Mode
 
@@ -202,15 +202,6 @@ def read_regular(folder: Path, name: str, limit: int) -> str:
     finally:
         os.close(descriptor)
     return data.decode("utf-8", errors="replace")
-
-
-def task_of(settings: WorkspaceSettings) -> Task:
-    """The task of a workspace.
-
-    Raises:
-        UnknownName: There is no such task.
-    """
-    return get_task(settings.task)
 
 
 def _mcp_settings(server: dict[str, Any]) -> str:

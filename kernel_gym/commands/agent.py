@@ -98,7 +98,7 @@ def _config(
     name: str, suite: str, device: str, executor: str, reward: str, submissions: int,
     samples: int, seed: int | None,
 ) -> RunConfig:  # fmt: skip
-    """The configuration of the run; a service decides about its device."""
+    """The configuration of the run; a service chooses its device."""
     from kernel_gym.devices import resolve
     from kernel_gym.executors import is_service, make_executor, require_executor
     from kernel_gym.policies.evaluate import runnable

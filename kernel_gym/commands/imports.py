@@ -103,7 +103,7 @@ def imports(
         console.print(f"{changed} tasks have changed in their checkout: import it again")
 
 
-def own_runner(
+def suite_runner(
     task_id: Annotated[str, typer.Argument(help="A task of agentkernelarena.")],
     file: Annotated[Path, typer.Argument(help="The source.", exists=True, dir_okay=False)],
     device: Annotated[str, typer.Option("--device", "-d", help="A device name.")] = "sim:gfx942",
@@ -119,29 +119,30 @@ def own_runner(
 
     The runner sees a pristine copy of the task with the content of the editable file replaced.
 
-    Example: kernel-gym own-runner agentkernelarena/triton2triton/vllm/triton_rms_norm my.py
+    Example: kernel-gym suite-runner agentkernelarena/triton2triton/vllm/triton_rms_norm my.py
     """
-    from kernel_gym.imports.bench import own_runner as own
+    from kernel_gym.imports.bench import suite_runner as runner
     from kernel_gym.imports.bench.import_bench import TIMEOUT, ImportBench
 
     source = file.read_text(encoding="utf-8")
-    seconds = own.SLOW_SECONDS if slow else own.PERFORMANCE_SECONDS if performance else TIMEOUT
+    measured = runner.SLOW_SECONDS if slow else runner.PERFORMANCE_SECONDS
+    seconds = measured if slow or performance else TIMEOUT
     with one_line_errors(), ImportBench(device, seconds) as bench:
-        verdict = own.own_verdict(task_id, source, bench)
+        verdict = runner.suite_verdict(task_id, source, bench)
         row: dict[str, Any] = {"compiled": verdict.compiled, "correct": verdict.correct}
         row |= {"message": verdict.message}
         if performance and verdict.correct:
-            times = own.own_times(task_id, source, bench, slow)
-            outcome, ours = own.our_score(task_id, source, bench.evaluator)
+            times = runner.suite_times(task_id, source, bench, slow)
+            outcome, ours = runner.kernel_gym_score(task_id, source, bench.evaluator)
             row |= {"cases": times.cases, "own_speedup": times.speedup.ratio}
             row |= {"problem": times.speedup.problem, "methods": list(times.methods)}
-            row |= {"own_score": times.score, "outcome": outcome, "our_score": ours}
+            row |= {"suite_score": times.score, "outcome": outcome, "kernel_gym_score": ours}
     if json:
         print_json(row)
     else:
         word = "passes" if verdict.correct else f"fails: {verdict.message}"
         console.print(f"{task_id}: its own runner {word}", markup=False, highlight=False)
-        if "own_score" in row:
+        if "suite_score" in row:
             console.print(_scores(row), markup=False, highlight=False)
     if not verdict.correct:
         raise typer.Exit(FAILED)
@@ -152,8 +153,8 @@ def _scores(row: dict[str, Any]) -> str:
     said = f": {row['problem']}" if row["problem"] else ""
     cases = f"{row['cases']} cases, speedup {row['own_speedup']:.3f}{said}"
     return (
-        f"score by its own times: {row['own_score']:.1f} ({cases})\n"
-        f"score by our clock: {row['our_score']:.1f} (our judge: {row['outcome']})"
+        f"score by its own times: {row['suite_score']:.1f} ({cases})\n"
+        f"score by our clock: {row['kernel_gym_score']:.1f} (our judge: {row['outcome']})"
     )
 
 

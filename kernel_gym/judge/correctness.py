@@ -127,7 +127,7 @@ def _worst_of_row(expected: torch.Tensor, found: torch.Tensor) -> int:
 
 def _chunks(rows: torch.Tensor) -> tuple[torch.Tensor, ...]:
     """Splits rows into chunks, as fp64 copies of all of them would take too much memory."""
-    return rows.split(max(1, CHUNK // max(1, rows.shape[1])))
+    return torch.split(rows, max(1, CHUNK // max(1, rows.shape[1])))
 
 
 def _yardstick(error: torch.Tensor, size: torch.Tensor, unit: float) -> torch.Tensor:

@@ -13,6 +13,9 @@ class OperatorMode(TorchDispatchMode):
     compiled within our modes.
     """
 
+    def __init__(self) -> None:
+        super().__init__()
+
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
         """Whether PyTorch marks the methods of the class. Versions without the mark ignore it."""

@@ -17,7 +17,7 @@ def test_nothing_is_lost_or_recorded_twice_when_the_service_is_killed():
         free.bind(("127.0.0.1", 0))
         port = str(free.getsockname()[1])
     options = ["--clients", "12", "--evaluations", "60", "--devices", "8", "--kills", "2"]
-    command = [sys.executable, "scripts/load_service.py", *options, "--port", port]
+    command = [sys.executable, "-m", "benchmarks.load_service", *options, "--port", port]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     figures = json.loads(done.stdout)
     assert (figures["results"], figures["rows"]) == (60, 60)

@@ -59,7 +59,7 @@ def test_programs(build, name):
 
 @pytest.mark.parametrize("name", ["bad_handles", "null_pointers"])
 def test_programs_that_also_run_in_a_worker(build, name):
-    done = run(build(FOLDER.parents[1] / "programs" / f"{name}.hip"))
+    done = run(build(FOLDER.with_name("host_runtime") / f"{name}.hip"))
     assert done.returncode == 0, done.stdout + done.stderr
 
 

@@ -11,8 +11,6 @@ from rich.progress import track
 from rich.table import Table
 
 from kernel_gym.commands.bench import gpu as bench_gpu
-from kernel_gym.commands.bench import hostile as bench_hostile
-from kernel_gym.commands.bench import scale as bench_scale
 from kernel_gym.commands.common import (
     FAILED,
     DeviceOption,
@@ -128,5 +126,3 @@ def _show(rates: dict[str, float], json: bool) -> None:
 
 app.command()(bench_gpu.timing)
 app.command()(bench_gpu.throughput)
-app.command()(bench_scale.scale)
-app.command()(bench_hostile.hostile)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 import torch
 
 from kernel_gym.devices.answers import Said, StatedOutput, Wrong
 from kernel_gym.devices.base import OutputTensor
-from kernel_gym.sim.timing.profile import without_folders
 
 Locate = Callable[[int, int], int | None]
 """Maps (address, size) to the start of the live allocation that contains the range, or to None."""
@@ -61,16 +59,3 @@ def _read(
         return OutputTensor(None, f"found {returned}, expected a tensor of its own")
     copied = view(address, stated.nbytes).clone()
     return OutputTensor(copied.view(stated.dtype).view(stated.shape))
-
-
-def kernel_profile(launch: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the profile of a launch as keyword arguments of `KernelFacts`."""
-    profile = launch.get("profile") or {}
-    occupancy = profile.get("occupancy") or {}
-    return {
-        "kernel": launch.get("name"),
-        "bound_by": profile.get("bound_by"),
-        "waves_per_simd": occupancy.get("waves_per_simd"),
-        "occupancy_limiter": occupancy.get("limiter"),
-        "profile": without_folders(profile),
-    }

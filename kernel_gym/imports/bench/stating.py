@@ -15,8 +15,8 @@ from dataclasses import dataclass, field, replace
 import torch
 
 from kernel_gym.devices.base import Audit, Device
-from kernel_gym.imports.bench.own_code import CallFailed, OwnCode
 from kernel_gym.imports.bench.proposals import chosen, odd_sizes, proposals
+from kernel_gym.imports.bench.suite_code import CallFailed, SuiteCode
 from kernel_gym.imports.readers.base import UnsupportedTask
 from kernel_gym.imports.recorded.draw import ImpossibleError
 from kernel_gym.imports.recorded.problem import CALL, RecordedProblem, StatedWorkload
@@ -26,28 +26,28 @@ from kernel_gym.tasks.names import Mode
 from kernel_gym.tasks.problem import Check, Output, Scale
 from kernel_gym.tasks.workload import Kind, Split
 
-MOST_TRAIN = 4
-MOST_UNSEEN = 6
-MOST_ADVERSARIAL = 2
-SLOW = 0.7
+MAX_TRAIN_WORKLOADS = 4
+MAX_UNSEEN_WORKLOADS = 6
+MAX_ADVERSARIAL_WORKLOADS = 2
+SLOW_CALL_SECONDS = 0.7
 """Processor seconds of the simulated GPU for one call. Slower ones get a twin."""
-MOST_SLOW = 3.0
+MAX_CALL_SECONDS = 3.0
 """The same for a call whose sizes cannot be smaller."""
-LARGEST = 1 << 22
+MAX_ELEMENTS = 1 << 22
 """Elements of the tensors of a call. The host draws them many times, so larger ones get a twin."""
-LARGEST_ON_GPU = 1 << 27
+MAX_ELEMENTS_ON_GPU = 1 << 27
 """Elements of the tensors of a call on a GPU whose sizes are not the suite's."""
-MOST_TRIES = 10
+MAX_SHRINKS = 10
 """How often a size of a twin is made smaller."""
-STOPPED, FINISHED = 4, 2
+DIVISOR_AFTER_STOP, DIVISOR_AFTER_SLOW = 4, 2
 """By what a size is divided after a call that was stopped, and after a slow one."""
-FEW = 64
+FEW_ELEMENTS = 64
 """Elements of an answer that may be right by chance. More values are tried for fewer ones."""
-FURTHER_SEEDS = range(3, 9)
+EXTRA_SEEDS = range(3, 9)
 """Seeds of those values."""
-SECONDS = 20.0
+MAX_STATING_SECONDS = 20.0
 """Seconds after which no more workloads are tried for a task."""
-LONGEST = 60.0
+MAX_SECONDS_WITHOUT_WORKLOAD = 60.0
 """Seconds after which a task is given up none of whose calls has run."""
 ON_GPU = (
     "reads outside of tensors are not seen on a GPU",
@@ -68,7 +68,7 @@ class TaskStatement:
 
 
 @dataclass(frozen=True)
-class _Tried:
+class _Trial:
     outputs: tuple[torch.Tensor, ...]
     stated: StatedWorkload
     seconds: float
@@ -93,13 +93,15 @@ def state_workloads(
     """
     with _Reference(device, problem, mode) as reference:
         statement = TaskStatement()
-        first = chosen(problem, recorded, MOST_TRAIN)
-        more = [one for one in chosen(problem, recorded, 4 * MOST_TRAIN) if one not in first]
+        first = chosen(problem, recorded, MAX_TRAIN_WORKLOADS)
+        more = [
+            one for one in chosen(problem, recorded, 4 * MAX_TRAIN_WORKLOADS) if one not in first
+        ]
         sound: list[StatedWorkload] = []
         for number, dims in enumerate([*first, *more]):
-            enough = number >= MOST_TRAIN and (sound or not statement.stated)
+            enough = number >= MAX_TRAIN_WORKLOADS and (sound or not statement.stated)
             late = reference.late if statement.stated else reference.hopeless
-            if enough or len(sound) >= MOST_TRAIN or late:
+            if enough or len(sound) >= MAX_TRAIN_WORKLOADS or late:
                 break
             if stated := reference.train(dims):
                 statement.stated.append(stated)
@@ -135,11 +137,11 @@ class _Reference:
     """States workloads by calls of the suite's own code."""
 
     def __init__(self, device: Device, problem: RecordedProblem, mode: Mode) -> None:
-        self._code = OwnCode(device, problem, mode)
+        self._code = SuiteCode(device, problem, mode)
         self._problem, self._mode = problem, mode
         self._may_shrink = device.description.scale is Scale.SIM
         """Whether smaller twins stand for slow sizes. On a GPU sizes are as they are."""
-        self._largest = LARGEST if self._may_shrink else LARGEST_ON_GPU
+        self._largest = MAX_ELEMENTS if self._may_shrink else MAX_ELEMENTS_ON_GPU
         self._slow = False
         self._began = time.monotonic()
         self.why = ""
@@ -151,12 +153,12 @@ class _Reference:
     @property
     def late(self) -> bool:
         """Whether the time for a task is over."""
-        return time.monotonic() - self._began > SECONDS
+        return time.monotonic() - self._began > MAX_STATING_SECONDS
 
     @property
     def hopeless(self) -> bool:
         """Whether a task is given up that has no workload yet."""
-        return time.monotonic() - self._began > LONGEST
+        return time.monotonic() - self._began > MAX_SECONDS_WITHOUT_WORKLOAD
 
     def __enter__(self) -> _Reference:
         return self
@@ -168,52 +170,52 @@ class _Reference:
         """States a recorded call, or a twin of it."""
         if not self._may_shrink:
             return self._kept(dims, self._try(dict(dims), Kind.TRAIN, Split.TRAIN))
-        large = self._problem.elements(dims) > LARGEST
-        tried = None if large else self._try(dict(dims), Kind.TRAIN, Split.TRAIN)
-        if tried is None and not (large or self._slow):
+        large = self._problem.elements(dims) > MAX_ELEMENTS
+        trial = None if large else self._try(dict(dims), Kind.TRAIN, Split.TRAIN)
+        if trial is None and not (large or self._slow):
             return None
-        sizes, left = dict(dims), MOST_TRIES
-        while (tried is None or tried.seconds > SLOW) and left and not self.hopeless:
+        sizes, left = dict(dims), MAX_SHRINKS
+        while (trial is None or trial.seconds > SLOW_CALL_SECONDS) and left and not self.hopeless:
             smaller, still_large, before = None, False, left
-            parts = STOPPED if tried is None else FINISHED
+            parts = DIVISOR_AFTER_STOP if trial is None else DIVISOR_AFTER_SLOW
             for name in sorted(sizes.keys() - {CALL}, key=lambda one: -sizes[one]):
                 if sizes[name] < parts or not left:
                     continue
                 left -= 1
                 fewer = sizes | {name: sizes[name] // parts}
-                still_large = self._problem.elements(fewer) > LARGEST
+                still_large = self._problem.elements(fewer) > MAX_ELEMENTS
                 smaller = None if still_large else self._try(fewer, Kind.TRAIN, Split.TRAIN)
                 if smaller is not None or still_large or self._slow:
                     sizes = fewer
                     break
             if left == before or (smaller is None and not (still_large or self._slow)):
                 break  # no size can be smaller, or none helps
-            tried = smaller
-        if tried is None and large:  # no size of it can be smaller
-            sizes, tried = dict(dims), self._try(dict(dims), Kind.TRAIN, Split.TRAIN)
-        return self._kept(dims, tried)
+            trial = smaller
+        if trial is None and large:  # no size of it can be smaller
+            sizes, trial = dict(dims), self._try(dict(dims), Kind.TRAIN, Split.TRAIN)
+        return self._kept(dims, trial)
 
-    def _kept(self, dims: Mapping[str, int], tried: _Tried | None) -> StatedWorkload | None:
+    def _kept(self, dims: Mapping[str, int], trial: _Trial | None) -> StatedWorkload | None:
         """Looks at a call, unless it failed or is too slow."""
-        if tried is None or tried.seconds > MOST_SLOW:
+        if trial is None or trial.seconds > MAX_CALL_SECONDS:
             self.why = self.why or "slow: no smaller twin of its calls runs"
             return None
-        self.twins += dict(tried.stated.dims) != dict(dims)
-        self.evidence[_key(tried.stated)] = self._look(tried)
-        return tried.stated
+        self.twins += dict(trial.stated.dims) != dict(dims)
+        self.evidence[_key(trial.stated)] = self._look(trial)
+        return trial.stated
 
     def beyond(self, train: Sequence[StatedWorkload]) -> list[StatedWorkload]:
         """States unseen and adversarial workloads."""
         taken = [dict(one.dims) for one in train]
-        unseen = self.further(proposals(train, self._problem.name), taken, Split.UNSEEN)
-        odd = self.further(odd_sizes(train), taken, Split.ADVERSARIAL)
+        unseen = self.state_proposals(proposals(train, self._problem.name), taken, Split.UNSEEN)
+        odd = self.state_proposals(odd_sizes(train), taken, Split.ADVERSARIAL)
         return [*unseen, *odd, *self.not_contiguous(train)]
 
-    def further(
+    def state_proposals(
         self, proposed: Iterator[tuple[Kind, dict[str, int]]], taken: list, split: Split
     ) -> list[StatedWorkload]:
         """States the proposals that the suite's own code answers."""
-        most = MOST_UNSEEN if split is Split.UNSEEN else MOST_ADVERSARIAL
+        most = MAX_UNSEEN_WORKLOADS if split is Split.UNSEEN else MAX_ADVERSARIAL_WORKLOADS
         usable_ones: list[StatedWorkload] = []
         failures = 0
         for kind, dims in proposed:
@@ -222,11 +224,13 @@ class _Reference:
             if dims in taken or self._problem.elements(dims) > self._largest:
                 continue
             taken.append(dims)
-            tried = self._try(dims, kind, split)
-            usable = tried is not None and tried.seconds <= SLOW and _usual(tried.outputs)
+            trial = self._try(dims, kind, split)
+            usable = (
+                trial is not None and trial.seconds <= SLOW_CALL_SECONDS and _usual(trial.outputs)
+            )
             failures += not usable
-            if usable and tried is not None:
-                usable_ones.append(tried.stated)
+            if usable and trial is not None:
+                usable_ones.append(trial.stated)
         return usable_ones
 
     def not_contiguous(self, train: Sequence[StatedWorkload]) -> list[StatedWorkload]:
@@ -235,23 +239,23 @@ class _Reference:
         It does if it gives the answer that it gives on contiguous ones of the same values.
         """
         templates = self._problem.templates
-        for one in train[:MOST_ADVERSARIAL]:
+        for one in train[:MAX_ADVERSARIAL_WORKLOADS]:
             other = strided(templates[one.dims[CALL]])
             if other is None or self.late:
                 continue
             dims = {**one.dims, CALL: templates.index(other)}
-            tried = self._try(dims, Kind.ADVERSARIAL, Split.ADVERSARIAL)
-            if tried is None or tried.seconds > SLOW:
+            trial = self._try(dims, Kind.ADVERSARIAL, Split.ADVERSARIAL)
+            if trial is None or trial.seconds > SLOW_CALL_SECONDS:
                 continue
             try:
                 plain, _ = self._code.call(one, 1)
             except CallFailed:
                 continue
-            if _same_answer(plain, tried.outputs):
-                return [tried.stated]
+            if _same_answer(plain, trial.outputs):
+                return [trial.stated]
         return []
 
-    def _try(self, dims: dict[str, int], kind: Kind, split: Split) -> _Tried | None:
+    def _try(self, dims: dict[str, int], kind: Kind, split: Split) -> _Trial | None:
         """Makes a call three times: to learn its outputs, again, and on other values."""
         self._slow = False
         self._code.operators.clear()
@@ -275,7 +279,7 @@ class _Reference:
         if not any(t.numel() for t in first):
             self.why = self.why or "no output: it returns and changes no tensor"
             return None
-        if seconds > SLOW:  # the first call compiles and tunes
+        if seconds > SLOW_CALL_SECONDS:  # the first call compiles and tunes
             with suppress(CallFailed):
                 _, seconds = self._code.call(known, 1)
         if split is not Split.TRAIN:  # the judge audits all of these calls
@@ -287,50 +291,50 @@ class _Reference:
                 return None
         operators = tuple(sorted(self._code.operators))
         known = replace(known, operators=operators, exact=self._exact(known))
-        return _Tried(first, known, seconds)
+        return _Trial(first, known, seconds)
 
-    def _look(self, tried: _Tried) -> dict[str, str]:
+    def _look(self, trial: _Trial) -> dict[str, str]:
         """Returns what makes verdicts on a workload mean little, by flag."""
         try:
-            again, _ = self._code.call(tried.stated, 1)
-            other, _ = self._code.call(tried.stated, 2)
+            again, _ = self._code.call(trial.stated, 1)
+            other, _ = self._code.call(trial.stated, 2)
             without = again
             if self._mode is Mode.TRITON2TRITON:
-                without, _ = self._code.call(tried.stated, 1, noop=True)
+                without, _ = self._code.call(trial.stated, 1, noop=True)
         except CallFailed as error:
             return {"irreproducible": f"the second call failed: {error}"}
         if any(
             [t.shape for t in found] != [t.shape for t in again]
-            for found in (tried.outputs, other, without)
+            for found in (trial.outputs, other, without)
         ):
             return {"irreproducible": "shapes of the answer depend on values"}
         flags = {}
-        if not _same_answer(tried.outputs, again):
+        if not _same_answer(trial.outputs, again):
             flags["irreproducible"] = "two calls on the same data differ"
-        if all(_equal(a, b) for a, b in zip(tried.outputs, other, strict=True)):
-            flags |= self._blind(tried.stated)
-        if self._mode is Mode.TRITON2TRITON and all(map(_equal, tried.outputs, without)):
+        if all(_equal(a, b) for a, b in zip(trial.outputs, other, strict=True)):
+            flags |= self._blind(trial.stated)
+        if self._mode is Mode.TRITON2TRITON and all(map(_equal, trial.outputs, without)):
             flags["vacuous"] = "the answer is the same without its kernels"
-        if not _usual(tried.outputs):
+        if not _usual(trial.outputs):
             flags["nan"] = "the answer holds NaN"
-        if not flags and sum(t.numel() for t in tried.outputs) <= FEW:
-            flags |= self._by_chance(tried)
-        several = [t for t in tried.outputs if t.numel() > 1]
+        if not flags and sum(t.numel() for t in trial.outputs) <= FEW_ELEMENTS:
+            flags |= self._by_chance(trial)
+        several = [t for t in trial.outputs if t.numel() > 1]
         if several and all(bool((t == t.flatten()[0]).all()) for t in several):
             flags["constant"] = "all elements of the answer are equal"
         return flags
 
-    def _by_chance(self, tried: _Tried) -> dict[str, str]:
+    def _by_chance(self, trial: _Trial) -> dict[str, str]:
         """Looks for flags that only some values show, since an answer has few elements."""
-        for seed in FURTHER_SEEDS:
+        for seed in EXTRA_SEEDS:
             try:
-                answer, _ = self._code.call(tried.stated, seed)
+                answer, _ = self._code.call(trial.stated, seed)
                 without: tuple[torch.Tensor, ...] = ()
                 if self._mode is Mode.TRITON2TRITON:
-                    without, _ = self._code.call(tried.stated, seed, noop=True)
+                    without, _ = self._code.call(trial.stated, seed, noop=True)
             except CallFailed as error:
                 return {"irreproducible": f"a call on other values failed: {error}"}
-            if [t.shape for t in answer] != [t.shape for t in tried.outputs]:
+            if [t.shape for t in answer] != [t.shape for t in trial.outputs]:
                 return {"irreproducible": "shapes of the answer depend on values"}
             if without and all(map(_equal, answer, without)):
                 return {"vacuous": "the answer to some values is the same without its kernels"}

@@ -32,7 +32,9 @@ class BoundedMemory(OperatorMode):
         self._most, self._held = most, 0
         self._known: dict[Any, int] = {}
 
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_dispatch__(
+        self, func: Any, types: object, args: Any = (), kwargs: Any = None
+    ) -> object:
         """Checks the size of an operator's result and runs it."""
         kwargs = kwargs or {}
         if func.is_view or func._schema.is_mutable or not _is_on_host(args, kwargs):
@@ -73,7 +75,9 @@ class PeakMemory(OperatorMode):
         super().__init__()
         self.peak = self._held = 0
 
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_dispatch__(
+        self, func: Any, types: object, args: Any = (), kwargs: Any = None
+    ) -> object:
         """Runs an operator and counts its results."""
         result = func(*args, **(kwargs or {}))
         if func.is_view or func._schema.is_mutable:
@@ -90,7 +94,7 @@ class PeakMemory(OperatorMode):
         self._held -= size
 
 
-def _is_on_host(args: Any, kwargs: Any) -> bool:
+def _is_on_host(args: object, kwargs: Any) -> bool:
     tensors = [one for one in tree_leaves((args, kwargs)) if isinstance(one, torch.Tensor)]
     device = kwargs.get("device")
     kinds = {one.device.type for one in tensors} | (
@@ -113,13 +117,13 @@ def _result_bytes(func: Any, args: Any, kwargs: Any) -> int:
     return sum(one.numel() * one.itemsize for one in results if isinstance(one, torch.Tensor))
 
 
-def _described(value: Any) -> Any:
+def _described(value: object) -> object:
     if isinstance(value, torch.Tensor):
         return value.shape, value.stride(), value.dtype
     return type(value), str(value)
 
 
-def _as_meta(value: Any) -> Any:
+def _as_meta(value: object) -> object:
     if not isinstance(value, torch.Tensor):
         return value
     return torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device="meta")

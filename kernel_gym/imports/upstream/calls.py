@@ -53,7 +53,7 @@ class CallRecorder:
         """Whether a recorded call has integers that belong together."""
         return any(is_linked(form) for call in self.calls for form in call["tensors"])
 
-    def wrap(self, scope: dict[str, Any], names: Sequence[str]) -> None:
+    def wrap(self, scope: dict[str, object], names: Sequence[str]) -> None:
         """Replaces functions of a module by recording ones."""
         self._names |= {
             id(value): name
@@ -73,7 +73,7 @@ class CallRecorder:
                 scope[name] = self._wrapped(name, value)
 
     def _wrapped(self, name: str, function: Any) -> Any:
-        def recording(*args: Any, **kwargs: Any) -> Any:
+        def recording(*args: object, **kwargs: object) -> object:
             return self.call(name, function, args, kwargs)
 
         with contextlib.suppress(AttributeError):
@@ -82,11 +82,11 @@ class CallRecorder:
 
     def call(
         self, name: str, function: Any, args: Any, kwargs: Any, grid: list[int] | None = None
-    ) -> Any:
+    ) -> object:
         """Calls a function, and describes the call."""
         if self._depth or (len(self.calls) >= MAX_CALLS and not self.known_only):
             return function(*args, **kwargs)
-        described: dict[str, Any] | None = None
+        described: dict[str, object] | None = None
         before: list[torch.Tensor] = []
         tensors: list[torch.Tensor] = []
         try:
@@ -166,7 +166,7 @@ class CallRecorder:
         described: dict[str, Any],
         tensors: list[torch.Tensor],
         before: list[torch.Tensor],
-        result: Any,
+        result: object,
     ) -> None:
         forms = described["tensors"]
         for form, tensor, old in zip(forms, tensors, before, strict=True):
@@ -183,7 +183,7 @@ class CallRecorder:
                 one.register_hook(functools.partial(_mark, described))
         self.calls.append(described)
 
-    def _tree(self, value: Any, tensors: list[torch.Tensor]) -> Any:
+    def _tree(self, value: object, tensors: list[torch.Tensor]) -> object:
         if isinstance(value, torch.Tensor):
             return {"tensor": self._number(value, tensors)}
         if value is None or isinstance(value, bool | str):
@@ -203,7 +203,7 @@ class CallRecorder:
             return {"device": value.type}
         return self._named(value)
 
-    def _named(self, value: Any) -> dict[str, Any]:
+    def _named(self, value: object) -> dict[str, object]:
         """Describes an object that the implementation or Triton names."""
         inner = getattr(value, "wrapped", value)
         if id(inner) in self._names:
@@ -237,8 +237,8 @@ class _Kernel:
     def __init__(self, recorder: CallRecorder, name: str, kernel: Any) -> None:
         self._recorder, self._name, self.wrapped = recorder, name, kernel
 
-    def __getitem__(self, grid: Any) -> Any:
-        def launch(*args: Any, **kwargs: Any) -> Any:
+    def __getitem__(self, grid: object) -> object:
+        def launch(*args: object, **kwargs: object) -> object:
             if callable(grid):
                 names = getattr(self.wrapped, "arg_names", ())
                 sizes = grid(dict(zip(names, args, strict=False)) | kwargs)
@@ -246,7 +246,7 @@ class _Kernel:
                 sizes = grid
             plain = [int(size) for size in (sizes if isinstance(sizes, tuple | list) else (sizes,))]
 
-            def run(*_: Any, **__: Any) -> Any:
+            def run(*_: object, **__: object) -> object:
                 return self.wrapped[grid](*args, **kwargs)
 
             return self._recorder.call(self._name, run, *self._with_seeds(args, kwargs), plain)
@@ -254,8 +254,8 @@ class _Kernel:
         return launch
 
     def _with_seeds(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> tuple[list[Any], dict[str, Any]]:
+        self, args: tuple[object, ...], kwargs: dict[str, object]
+    ) -> tuple[list[object], dict[str, object]]:
         """Marks the seeds among the arguments of a launch. They are no constants of the kernel."""
         function = self.wrapped
         while not hasattr(function, "params") and hasattr(function, "fn"):
@@ -264,21 +264,21 @@ class _Kernel:
         seeds = [p.name for p in params if "seed" in p.name.lower() and not p.is_constexpr]
         numbers = {name: number for number, name in enumerate(seeds)}
 
-        def marked(name: str, value: Any) -> Any:
+        def marked(name: str, value: object) -> object:
             return _Seed(numbers[name]) if name in numbers and type(value) is int else value
 
         names = [p.name for p in params][: len(args)]
         first = [marked(name, value) for name, value in zip(names, args, strict=False)]
         return [*first, *args[len(names) :]], {k: marked(k, v) for k, v in kwargs.items()}
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         return getattr(self.wrapped, name)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> object:
         return self.wrapped(*args, **kwargs)
 
 
-def _is_inlined(name: str, scope: dict[str, Any]) -> bool:
+def _is_inlined(name: str, scope: dict[str, object]) -> bool:
     """Whether another kernel calls a `@triton.jit` function, which then has to stay what it is."""
     if not hasattr(type(scope[name]), "run"):  # stubs of modules have every name themselves
         return False
@@ -293,7 +293,7 @@ def _is_inlined(name: str, scope: dict[str, Any]) -> bool:
     return False
 
 
-def _form(tensor: torch.Tensor, earlier: list[torch.Tensor]) -> dict[str, Any]:
+def _form(tensor: torch.Tensor, earlier: list[torch.Tensor]) -> dict[str, object]:
     start = tensor.untyped_storage().data_ptr()
     shared = [i for i, other in enumerate(earlier) if other.untyped_storage().data_ptr() == start]
     return {
@@ -317,7 +317,7 @@ def _holds_nan(tensor: torch.Tensor) -> bool:
     return tensor.is_floating_point() and bool(torch.isnan(tensor.detach().float()).any())
 
 
-def _outputs(result: Any) -> list[torch.Tensor]:
+def _outputs(result: object) -> list[torch.Tensor]:
     if isinstance(result, torch.Tensor):
         return [result]
     if isinstance(result, list | tuple):
@@ -325,5 +325,5 @@ def _outputs(result: Any) -> list[torch.Tensor]:
     return []
 
 
-def _mark(described: dict[str, Any], gradient: torch.Tensor) -> None:
+def _mark(described: dict[str, object], gradient: torch.Tensor) -> None:
     described["backward"] = True

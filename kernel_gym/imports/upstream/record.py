@@ -33,7 +33,7 @@ MAX_REPORT_BYTES = 1 << 18
 """Most bytes of a report, and of what a runner has printed."""
 RERUN_TIME_SHARE = 0.5
 """The share of the time for recording after which no further run with other seeds begins."""
-STYLES: dict[str, Callable[..., dict[str, Any]]] = {}
+STYLES: dict[str, Callable[..., dict[str, object]]] = {}
 
 
 class RecordingTimeUp(KeyboardInterrupt):
@@ -43,7 +43,7 @@ class RecordingTimeUp(KeyboardInterrupt):
     """
 
 
-def run(folder: Path, options: Mapping[str, Any]) -> dict[str, Any]:
+def run(folder: Path, options: Mapping[str, Any]) -> dict[str, object]:
     """Records the calls of one task.
 
     Args:
@@ -110,13 +110,13 @@ class _Stub(types.ModuleType):
         super().__init__(name)
         self.__path__: list[str] = []
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         if name.startswith("__"):
             raise AttributeError(name)
         full = f"{self.__name__}.{name}"
         return sys.modules.setdefault(full, _Stub(full))
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> object:
         return args[0] if len(args) == 1 and callable(args[0]) else self
 
 
@@ -124,7 +124,7 @@ class _StubFinder:
     """Finds submodules of stubs."""
 
     @staticmethod
-    def find_spec(name: str, path: Any = None, target: Any = None) -> Any:
+    def find_spec(name: str, path: object = None, target: object = None) -> Any:
         parent = sys.modules.get(name.rpartition(".")[0])
         if not isinstance(parent, _Stub):
             return None
@@ -142,7 +142,7 @@ class _StubLoader:
         pass
 
 
-def _halves(folder: Path, options: Mapping[str, Any], recorder: CallRecorder) -> dict[str, Any]:
+def _halves(folder: Path, options: Mapping[str, Any], recorder: CallRecorder) -> dict[str, object]:
     """Runs a file whose two halves are an implementation and its tests."""
     path = folder / options["file"]
     text = path.read_text(encoding="utf-8")
@@ -164,7 +164,7 @@ def _halves(folder: Path, options: Mapping[str, Any], recorder: CallRecorder) ->
     return {}
 
 
-def _runner(folder: Path, options: Mapping[str, Any], recorder: CallRecorder) -> dict[str, Any]:
+def _runner(folder: Path, options: Mapping[str, Any], recorder: CallRecorder) -> dict[str, object]:
     """Runs a script that loads the implementation from a file of its own."""
     target = (folder / options["implementation"]).resolve()
     load = importlib.machinery.SourceFileLoader.exec_module
@@ -187,7 +187,7 @@ def _runner(folder: Path, options: Mapping[str, Any], recorder: CallRecorder) ->
     return {"status": status, **_reported(folder, options)}
 
 
-def _reported(folder: Path, options: Mapping[str, Any]) -> dict[str, Any]:
+def _reported(folder: Path, options: Mapping[str, Any]) -> dict[str, object]:
     """Returns the reports that a runner has left, and the end of what it has printed."""
     names = options.get("reports")
     if names is None:
@@ -200,7 +200,7 @@ def _reported(folder: Path, options: Mapping[str, Any]) -> dict[str, Any]:
     return {"reports": texts, "printed": printed.decode("utf-8", "replace")}
 
 
-def _pytest(folder: Path, options: Mapping[str, Any], recorder: CallRecorder) -> dict[str, Any]:
+def _pytest(folder: Path, options: Mapping[str, Any], recorder: CallRecorder) -> dict[str, object]:
     """Runs a sample of the tests of a pytest file, without those that time or save."""
     import pytest
 
@@ -236,7 +236,7 @@ def _pytest(folder: Path, options: Mapping[str, Any], recorder: CallRecorder) ->
     return {"status": status, **({"ended": ends[-1]} if ends else {})}
 
 
-def _extent(item: Any) -> int:
+def _extent(item: object) -> int:
     """Returns the product of the integers of a test: small sizes run first, for the time."""
     parameters = getattr(getattr(item, "callspec", None), "params", {})
     return math.prod(max(1, value) for value in parameters.values() if type(value) is int)
@@ -250,7 +250,7 @@ def _cause(report: Any) -> str:
     return (str(report.longrepr).strip().splitlines() or [""])[-1]
 
 
-def _cases(folder: Path, options: Mapping[str, Any], recorder: CallRecorder) -> dict[str, Any]:
+def _cases(folder: Path, options: Mapping[str, Any], recorder: CallRecorder) -> dict[str, object]:
     """Runs a module's generator of inputs, and records them as calls of `forward`."""
     names = runpy.run_path(str(folder / options["file"]))
     given = names["get_init_inputs"]()
@@ -274,11 +274,11 @@ def _first_configuration_only() -> None:
     bench, run = Autotuner._bench, Autotuner.run
     settled: set[int] = set()
 
-    def once(call: Callable[[], Any], quantiles: Any = None) -> list[float]:
+    def once(call: Callable[[], object], quantiles: object = None) -> list[float]:
         call()
         return [1.0, 1.0, 1.0]
 
-    def first(tuner: Any, *args: Any, config: Any, **meta: Any) -> Any:
+    def first(tuner: object, *args: object, config: object, **meta: object) -> object:
         if id(tuner) in settled:
             return [2.0, 2.0, 2.0]
         tuner.__dict__["do_bench"] = once
@@ -287,7 +287,7 @@ def _first_configuration_only() -> None:
             settled.add(id(tuner))
         return times
 
-    def tuned(tuner: Any, *args: Any, **kwargs: Any) -> Any:
+    def tuned(tuner: object, *args: object, **kwargs: object) -> object:
         settled.discard(id(tuner))
         return run(tuner, *args, **kwargs)
 

@@ -115,6 +115,7 @@ def _attention_flops(
 def reference_seconds(problem: Problem, inputs: Mapping[str, Value], spec: DeviceSpec) -> float:
     """Returns the modelled seconds of `problem.reference` in eager PyTorch on a device."""
     meta = {k: v.to("meta") if isinstance(v, torch.Tensor) else v for k, v in inputs.items()}
-    with _OperatorCost(spec) as cost, _FusedOperators(cost), torch.no_grad():
+    cost = _OperatorCost(spec)
+    with cost, _FusedOperators(cost), torch.no_grad():
         problem.reference(**meta)
     return cost.seconds

@@ -141,10 +141,6 @@ class BlockFlow:
                 self._touching.setdefault(register, []).append(number)
         self._exec_changes = [n for n, each in self.facts.items() if each.changes_exec]
 
-    def take_out(self, number: int) -> None:
-        """Remove an instruction."""
-        del self.facts[number]
-
     def _touches(self, register: int) -> list[int]:
         return self._touching.get(register, [])
 

@@ -11,7 +11,7 @@ from kernel_gym.cli import app
 from kernel_gym.errors import InputError
 from kernel_gym.evaluator import Evaluator
 from kernel_gym.imports.bench.import_bench import ImportBench
-from kernel_gym.imports.bench.own_runner import our_score, own_times, own_verdict
+from kernel_gym.imports.bench.suite_runner import kernel_gym_score, suite_times, suite_verdict
 from kernel_gym.imports.manifest import read_manifest
 from kernel_gym.imports.recorded.problem import RecordedProblem
 from kernel_gym.records import Outcome
@@ -302,10 +302,10 @@ OWN_RUNNER = {
 
 
 @pytest.mark.parametrize("name", OWN_RUNNER)
-def test_the_own_runner_of_the_arena_is_a_second_gate(imports, name):
+def test_the_runner_of_the_arena_is_a_second_gate(imports, name):
     source, compiled, correct, message = OWN_RUNNER[name]
     with ImportBench(DEVICE) as bench:
-        verdict = own_verdict("agentkernelarena/triton2triton/vllm/one", source, bench)
+        verdict = suite_verdict("agentkernelarena/triton2triton/vllm/one", source, bench)
     assert (verdict.compiled, verdict.correct) == (compiled, correct), verdict.message
     assert message in verdict.message
     assert verdict.score(1.5) == {(True, True): 270, (True, False): 20}.get((compiled, correct), 0)
@@ -313,7 +313,7 @@ def test_the_own_runner_of_the_arena_is_a_second_gate(imports, name):
 
 def test_a_task_without_a_runner_has_no_second_gate(imports):
     with ImportBench(DEVICE) as bench, pytest.raises(InputError, match="no runner"):
-        own_verdict("tritonbench-g/add", suites.ADD, bench)
+        suite_verdict("tritonbench-g/add", suites.ADD, bench)
 
 
 ARENA_TASKS = {name: f"agentkernelarena/triton2triton/vllm/{name}" for name in ("one", "two")}
@@ -325,9 +325,9 @@ SLOWER = suites.ADD.replace(
 @pytest.mark.parametrize("name", ARENA_TASKS)
 def test_the_performance_command_of_the_arena_is_scored_by_its_formula(imports, name):
     with ImportBench(DEVICE) as bench:
-        same = own_times(ARENA_TASKS[name], suites.ADD, bench, slow=True)
-        slower = own_times(ARENA_TASKS[name], SLOWER, bench, slow=True)
-        outcome, ours = our_score(ARENA_TASKS[name], suites.ADD, bench.evaluator)
+        same = suite_times(ARENA_TASKS[name], suites.ADD, bench, slow=True)
+        slower = suite_times(ARENA_TASKS[name], SLOWER, bench, slow=True)
+        outcome, ours = kernel_gym_score(ARENA_TASKS[name], suites.ADD, bench.evaluator)
     assert (same.cases, same.methods, same.speedup.problem) == (2, ("cuda_event_fallback",), "")
     assert same.speedup.ratio == pytest.approx(1, abs=0.1)
     assert same.score == pytest.approx(120 + 100 * same.speedup.ratio)
@@ -339,19 +339,19 @@ def test_the_performance_command_of_the_arena_is_scored_by_its_formula(imports, 
 def test_the_performance_command_is_refused_on_a_simulator_unless_asked(imports, tmp_path):
     path = tmp_path / "my.py"
     path.write_text(suites.ADD)
-    command = ["own-runner", ARENA_TASKS["one"], str(path), "--performance"]
+    command = ["suite-runner", ARENA_TASKS["one"], str(path), "--performance"]
     refused = CliRunner().invoke(app, command)
     assert refused.exit_code != 0
     assert "calls each case at least 3 times" in " ".join(refused.output.split())
     row = json.loads(CliRunner().invoke(app, [*command, "--slow", "--json"]).stdout)
-    assert row["own_score"] == pytest.approx(120 + 100 * row["own_speedup"])
+    assert row["suite_score"] == pytest.approx(120 + 100 * row["own_speedup"])
     assert row["outcome"] == "passed"
 
 
 def test_a_candidate_that_fails_while_it_is_timed_has_no_ratio(imports):
     crash = suites.ADD.replace("    n = x.numel()\n", "    n = x.numel()\n    assert n != 4096\n")
     with ImportBench(DEVICE) as bench:
-        times = own_times(ARENA_TASKS["one"], crash, bench, slow=True)
+        times = suite_times(ARENA_TASKS["one"], crash, bench, slow=True)
     assert times.speedup.ratio == 0
     assert times.speedup.problem.startswith("performance: ")
     assert times.score == 120

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kernel_gym.imports.bench import own_code, stating
+from kernel_gym.imports.bench import stating, suite_code
 from kernel_gym.imports.bench.import_bench import ImportBench
 from kernel_gym.imports.readers import recording
 from kernel_gym.imports.readers.base import UnsupportedTask
@@ -40,7 +40,7 @@ result_gold = turning(torch.randn(SIZE, device="cuda"))
 @pytest.fixture
 def bench(monkeypatch):
     """A bench that stops launches sooner than an import does."""
-    monkeypatch.setattr(own_code, "MAX_LAUNCH_INSTRUCTIONS", 20_000_000)
+    monkeypatch.setattr(suite_code, "MAX_LAUNCH_INSTRUCTIONS", 20_000_000)
     monkeypatch.setattr(recording, "LAUNCH_SECONDS", 0.5)
     with ImportBench("sim:gfx942") as opened:
         yield opened
@@ -62,14 +62,14 @@ def test_a_kernel_that_ends_at_no_size_is_left_out(bench, size):
 @pytest.mark.timeout(120)
 def test_a_task_is_given_up_if_its_first_call_takes_too_long(bench, monkeypatch):
     calls = []
-    call = own_code.OwnCode.call
+    call = suite_code.SuiteCode.call
 
     def counted(self, *args, **options):
         calls.append(args)
         return call(self, *args, **options)
 
-    monkeypatch.setattr(own_code.OwnCode, "call", counted)
-    monkeypatch.setattr(stating, "LONGEST", 0.1)
+    monkeypatch.setattr(suite_code.SuiteCode, "call", counted)
+    monkeypatch.setattr(stating, "MAX_SECONDS_WITHOUT_WORKLOAD", 0.1)
     with pytest.raises(UnsupportedTask, match="too many instructions in one launch"):
         stated(bench, "True", 400)
     assert len(calls) == 1

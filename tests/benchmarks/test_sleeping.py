@@ -5,8 +5,8 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from kernel_gym.cli import app
-from kernel_gym.executors.sleeping import (
+from benchmarks.__main__ import app
+from benchmarks.sleeping import (
     DEVICES_PER_ACTOR,
     Load,
     SleepingLocalExecutor,
@@ -52,7 +52,7 @@ def run(tmp_path):
 
 
 def bench(*arguments):
-    return CliRunner().invoke(app, ["bench", "scale", "--executor", "local", *arguments])
+    return CliRunner().invoke(app, ["scale", "--executor", "local", *arguments])
 
 
 def test_the_study_takes_times_from_a_run_and_says_what_limits(run):
@@ -73,6 +73,6 @@ def test_what_the_study_cannot_use_is_refused(tmp_path):
     result = bench("--run", str(tmp_path), "--seconds", "1")
     assert result.exit_code == 2
     assert "holds no run" in result.output
-    result = CliRunner().invoke(app, ["bench", "scale", "--executor", "cloud"])
+    result = CliRunner().invoke(app, ["scale", "--executor", "cloud"])
     assert result.exit_code == 2
     assert "known: local, ray" in " ".join(result.output.split())

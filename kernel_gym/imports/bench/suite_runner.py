@@ -58,7 +58,7 @@ ROUNDS = ("WARMUP_ITERATIONS", "BENCHMARK_ITERATIONS")
 
 
 @dataclass(frozen=True)
-class OwnVerdict:
+class SuiteVerdict:
     """The verdict of the suite's own runner on a candidate.
 
     Attributes:
@@ -82,7 +82,7 @@ class OwnVerdict:
 
 
 @dataclass(frozen=True)
-class OwnTimes:
+class SuiteTimes:
     """The times of the suite's own performance command, and its score.
 
     Attributes:
@@ -99,7 +99,7 @@ class OwnTimes:
 
 
 @dataclass(frozen=True)
-class _OwnTask:
+class _RunnerTask:
     """A task with a runner: its entry, and its pristine files."""
 
     entry: ManifestEntry
@@ -107,8 +107,8 @@ class _OwnTask:
     checkout: Path
 
     @property
-    def second(self) -> bool:
-        """Whether it has the second contract, whose runner takes a role before the command."""
+    def takes_role(self) -> bool:
+        """Whether its runner takes a role before the command."""
         return "candidate" in self.entry.details["arguments"]
 
     def overlaid(self, source: str) -> dict[str, bytes]:
@@ -116,7 +116,7 @@ class _OwnTask:
         return {**self.files, str(self.entry.details["file"]): source.encode()}
 
 
-def own_verdict(name: str, source: str, bench: ConfinedRunner) -> OwnVerdict:
+def suite_verdict(name: str, source: str, bench: ConfinedRunner) -> SuiteVerdict:
     """Runs the commands of a task's runner on a candidate.
 
     Args:
@@ -127,15 +127,15 @@ def own_verdict(name: str, source: str, bench: ConfinedRunner) -> OwnVerdict:
     Raises:
         InputError: The task has no runner, or its files have changed.
     """
-    task = _own_task(name)
+    task = _runner_task(name)
     for command in ("compile", "correctness"):
-        said = _ended(task.entry, command, task.overlaid(source), bench)
-        if said:
-            return OwnVerdict(command != "compile", False, f"{command}: {said}")
-    return OwnVerdict(True, True)
+        message = _ended(task.entry, command, task.overlaid(source), bench)
+        if message:
+            return SuiteVerdict(command != "compile", False, f"{command}: {message}")
+    return SuiteVerdict(True, True)
 
 
-def own_times(name: str, source: str, bench: ConfinedRunner, slow: bool = False) -> OwnTimes:
+def suite_times(name: str, source: str, bench: ConfinedRunner, slow: bool = False) -> SuiteTimes:
     """Runs the performance command of a task's runner on its start kernel and on a candidate.
 
     Args:
@@ -148,7 +148,7 @@ def own_times(name: str, source: str, bench: ConfinedRunner, slow: bool = False)
         InputError: The task has no runner, its files have changed, or the device is simulated and
             `slow` is not set: the message says how long a case takes there.
     """
-    task = _own_task(name)
+    task = _runner_task(name)
     files = _with_helpers(task)
     twins = not backend_of(bench.device).full_size  # a suite's own sizes are slow there
     if twins and not slow:
@@ -156,23 +156,23 @@ def own_times(name: str, source: str, bench: ConfinedRunner, slow: bool = False)
     seconds = SLOW_SECONDS if twins else PERFORMANCE_SECONDS
     sides: list[tuple[TimedCase, ...]] = []
     problems = []
-    for whole in (files, {**files, str(task.entry.details["file"]): source.encode()}):
-        answer, said = _run(task.entry, "performance", whole, bench, seconds, timed=True)
-        problems += [f"performance: {said}"] if said else []
-        cases = () if said else parse_report(answer.get("reports"), answer.get("printed"))
+    for files_of_side in (files, {**files, str(task.entry.details["file"]): source.encode()}):
+        answer, message = _run(task.entry, "performance", files_of_side, bench, seconds, timed=True)
+        problems += [f"performance: {message}"] if message else []
+        cases = () if message else parse_report(answer.get("reports"), answer.get("printed"))
         sides.append(cases)
     speedup = suite_speedup(*sides)
     if problems:
         speedup = SuiteSpeedup(0.0, speedup.base, speedup.best, problems[0])
     methods = tuple(sorted({case.method for side in sides for case in side if case.method}))
-    if task.second and len(methods) > 1 and not speedup.problem:
+    if task.takes_role and len(methods) > 1 and not speedup.problem:
         text = f"timed in different ways: {', '.join(methods)}"
         speedup = SuiteSpeedup(0.0, speedup.base, speedup.best, text)
-    ratio = speedup.scored(rebuilt=not task.second)
-    return OwnTimes(speedup, len(sides[1]), arena_score(True, True, ratio), methods)
+    ratio = speedup.scored(rebuilt=not task.takes_role)
+    return SuiteTimes(speedup, len(sides[1]), arena_score(True, True, ratio), methods)
 
 
-def our_score(name: str, source: str, evaluator: Evaluator) -> tuple[str, float]:
+def kernel_gym_score(name: str, source: str, evaluator: Evaluator) -> tuple[str, float]:
     """Returns our judge's outcome, and the suite's score with the ratios that our clock measured.
 
     Args:
@@ -189,7 +189,7 @@ def our_score(name: str, source: str, evaluator: Evaluator) -> tuple[str, float]
     return str(evaluation.outcome), arena_score(compiled, passed, mean)
 
 
-def _own_task(name: str) -> _OwnTask:
+def _runner_task(name: str) -> _RunnerTask:
     suite, _ = split_imported(name)
     entry = entry_of(name)
     if suite != "agentkernelarena" or entry.details.get("style") != "runner":
@@ -199,10 +199,10 @@ def _own_task(name: str) -> _OwnTask:
         raise InputError(f"{name}: {changed[0]} has changed since it was imported: import it again")
     checkout = Path(manifest.checkout)
     files = {one: read_bytes(checkout, one) for one in entry.files}
-    return _OwnTask(entry, files, checkout)
+    return _RunnerTask(entry, files, checkout)
 
 
-def _with_helpers(task: _OwnTask) -> dict[str, bytes]:
+def _with_helpers(task: _RunnerTask) -> dict[str, bytes]:
     """Returns the files as the suite prepares them: with its timing helpers, without old reports.
 
     Raises:
@@ -228,7 +228,7 @@ def _with_helpers(task: _OwnTask) -> dict[str, bytes]:
     return files
 
 
-def _cost(task: _OwnTask, bench: ConfinedRunner) -> str:
+def _cost(task: _RunnerTask, bench: ConfinedRunner) -> str:
     """Says how long the performance command takes on a simulated device, by a correctness run."""
     tree = ast.parse(task.files[str(task.entry.details["runner"])])
     constants = {
@@ -240,9 +240,9 @@ def _cost(task: _OwnTask, bench: ConfinedRunner) -> str:
     }
     rounds = sum(constants.get(name, 0) for name in ROUNDS) or 1
     began = time.monotonic()
-    said = _ended(task.entry, "correctness", task.files, bench)
+    message = _ended(task.entry, "correctness", task.files, bench)
     seconds = time.monotonic() - began
-    once = f"one correctness run took {seconds:.0f} s here" + (f" ({said})" if said else "")
+    once = f"one correctness run took {seconds:.0f} s here" + (f" ({message})" if message else "")
     return (
         f"{once}, and its performance command calls each case at least {rounds} times, twice over: "
         "for the start kernel and for the candidate. Times on a simulated device are modelled, so "

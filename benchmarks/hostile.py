@@ -1,4 +1,4 @@
-"""`kernel-gym bench hostile`: how hostile and hanging submissions slow the others down."""
+"""`python -m benchmarks hostile`: how hostile and hanging submissions slow the others down."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def hostile(
     The hostile ones are drawn evenly from the exploit suite; in the honest series each is replaced
     by its task's own kernel. Exit code 1 when an episode is lost.
 
-    Example: kernel-gym bench hostile --count 20
+    Example: python -m benchmarks hostile --count 20
     """
     from kernel_gym.devices import resolve
     from kernel_gym.executors import make_executor

@@ -1,4 +1,4 @@
-"""`kernel-gym bench scale`: how many devices one driver keeps busy."""
+"""`python -m benchmarks scale`: how many devices one driver keeps busy."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from kernel_gym.commands.common import (
 )
 
 if TYPE_CHECKING:
+    from benchmarks.sleeping import Load
     from kernel_gym.episodes.episode import Episode
-    from kernel_gym.executors.sleeping import Load
     from kernel_gym.storage.run_store import TurnRecord
 
 TASK = "triton2triton/softmax"
@@ -76,9 +76,9 @@ def scale(
     sleeps instead of evaluating, so that hundreds fit on this machine. On Ray one actor stands for
     up to 128 of them, so the work of a cluster's nodes is not measured.
 
-    Example: kernel-gym bench scale --executor local --devices 8 --seconds 5
+    Example: python -m benchmarks scale --executor local --devices 8 --seconds 5
     """
-    from kernel_gym.executors.sleeping import SLEEPING
+    from benchmarks.sleeping import SLEEPING
 
     with one_line_errors():
         if executor not in SLEEPING:
@@ -98,8 +98,8 @@ def scale(
 
 def _load(run: Path | None) -> Load:
     """Returns the times and records of a run, or the default times with one new evaluation."""
+    from benchmarks.sleeping import Load
     from kernel_gym.executors import make_executor
-    from kernel_gym.executors.sleeping import Load
     from kernel_gym.storage.run_store import RunStore, StoreError
     from kernel_gym.tasks import get_task
 

@@ -1,33 +1,20 @@
-"""The script that renews modelled head-room changes nothing else in a verdict."""
+"""The command that renews modelled head-room changes nothing else in a verdict."""
 
-import importlib.util
-
-import pytest
-
+from benchmarks.renew_head_room import renewed
 from kernel_gym.tasks import get_problem
 from kernel_gym.tasks.names import Mode
 from kernel_gym.tasks.verdicts import stored_verdict
-from tests.test_architecture import ROOT
 
 PROBLEM = "matmul"
 SIM = "sim:gfx942"
 
 
-@pytest.fixture(scope="module")
-def renewed():
-    path = ROOT / "scripts" / "renew_head_room.py"
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.renewed
-
-
-def test_a_stored_verdict_is_up_to_date(renewed):
+def test_a_stored_verdict_is_up_to_date():
     verdict = stored_verdict(get_problem(PROBLEM))
     assert renewed(get_problem(PROBLEM), verdict) == verdict
 
 
-def test_only_modelled_head_room_over_pytorch_is_renewed(renewed):
+def test_only_modelled_head_room_over_pytorch_is_renewed():
     verdict = stored_verdict(get_problem(PROBLEM))
     spoiled = {
         device: {mode: one.model_copy(update={"head_room": 99.0}) for mode, one in modes.items()}

@@ -1,7 +1,7 @@
 """Measures the service under load, on loopback, by hand: kills it and counts what is lost.
 
-    python scripts/load_service.py --clients 200 --evaluations 10000 --devices 64 --kills 2
-    python scripts/load_service.py --clients 20 --evaluations 100 --devices 2 --simulator
+    python -m benchmarks.load_service --clients 200 --evaluations 10000 --devices 64 --kills 2
+    python -m benchmarks.load_service --clients 20 --evaluations 100 --devices 2 --simulator
 
 The devices sleep for the time of an evaluation; the queue, HTTP, the clients and the records are
 real. With `--simulator` they are workers that evaluate a cheap task. The same closed loop of
@@ -28,9 +28,9 @@ import threading
 import time
 from pathlib import Path
 
+from benchmarks.sleeping import Load, SleepingLocalExecutor
 from kernel_gym.client import AsyncClient
 from kernel_gym.executors import Executor, make_executor
-from kernel_gym.executors.sleeping import Load, SleepingLocalExecutor
 from kernel_gym.records import Evaluation
 from kernel_gym.tasks import get_task
 
@@ -64,12 +64,15 @@ def start(folder: Path, port: int, devices: int) -> subprocess.Popen[bytes]:
     """Starts the service."""
     arguments = ["--serve", str(folder), "--port", str(port), "--devices", str(devices)]
     with (folder / "log").open("ab") as log:
-        return subprocess.Popen([sys.executable, __file__, *arguments], stdout=log, stderr=log)
+        return subprocess.Popen(
+            [sys.executable, "-m", "benchmarks.load_service", *arguments], stdout=log, stderr=log
+        )
 
 
 def in_process(folder: Path, clients: int, count: int, devices: int) -> tuple[float, list[float]]:
     """The same load on the executor alone: evaluations a second, and the latency of each."""
-    numbers, latencies, lock = iter(range(count)), [], threading.Lock()
+    numbers, lock = iter(range(count)), threading.Lock()
+    latencies: list[float] = []
 
     def client() -> None:
         while True:
@@ -97,7 +100,8 @@ class Watch:
     def __init__(self, folder: Path, port: int, devices: int, count: int, kills: int) -> None:
         self.folder, self.port, self.devices = folder, port, devices
         self.process = start(folder, port, devices)
-        self.down, self.memory = 0.0, []
+        self.down = 0.0
+        self.memory: list[float] = []
         self._kill_at = {count * (n + 1) // (kills + 1) for n in range(kills)}
         self._look_at = {count * n // 10 for n in range(1, 11)}
 
@@ -126,7 +130,9 @@ async def listening(port: int) -> None:
 
 async def over_http(watch: Watch, clients: int, count: int) -> tuple[float, list[float], set[str]]:
     """The load over HTTP: evaluations a second of uptime, latencies, ids of the results."""
-    numbers, latencies, ids = iter(range(count)), [], set()
+    numbers = iter(range(count))
+    latencies: list[float] = []
+    ids: set[str] = set()
     await listening(watch.port)
 
     async def client() -> None:

@@ -64,7 +64,7 @@ class BelievedSession(Session, Protocol):
         """Calls the code once; with `believed`, the outputs are those that the worker states."""
 
 
-class OwnCode:
+class SuiteCode:
     """A session with the suite's own code. It is opened again when a call has ended it.
 
     Args:

@@ -1,6 +1,6 @@
 """Hostile among honest submissions: no evaluation is lost, and the honest ones pass."""
 
-from kernel_gym.commands.bench.hostile import SHARE, _series
+from benchmarks.hostile import SHARE, _series
 from kernel_gym.commands.exploits import SUITE
 from kernel_gym.executors import EvaluationRequest, make_executor
 from kernel_gym.exploits.loader import load_exploits

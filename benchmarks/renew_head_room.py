@@ -1,6 +1,6 @@
 """Renews the modelled head-room over PyTorch in stored verdicts, after rules of operators changed.
 
-    python scripts/renew_head_room.py
+    python -m benchmarks.renew_head_room
 
 It writes what `kernel-gym admit` would: this head-room is computed from sizes alone, and no kernel
 runs. Verdicts on other content are left as they are; `kernel-gym admit` makes those again.
@@ -8,7 +8,7 @@ runs. Verdicts on other content are left as they are; `kernel-gym admit` makes t
 
 from __future__ import annotations
 
-from kernel_gym.admission.modelled_baselines import modelled_head_room
+from benchmarks.modelled_baselines import modelled_head_room
 from kernel_gym.hardware import SIMULATED
 from kernel_gym.tasks.problem import Problem
 from kernel_gym.tasks.registry import get_problem, problem_names
