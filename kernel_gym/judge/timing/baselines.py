@@ -26,9 +26,10 @@ from kernel_gym.tasks.workload import Workload
 def tuned(problem: Problem, call: Call) -> bool:
     """Whether kernels were perhaps tuned in a call, so that the next one takes another time.
 
-    The kernels of suites may be tuned again for each size with machine codes that are known.
+    The kernels of suites may be tuned again for each size with machine codes that are known. Tuning
+    is in no launch plan.
     """
-    return call.retuned or (problem.recorded and len(call.codes) > 1)
+    return not call.plan and (call.retuned or (problem.recorded and len(call.codes) > 1))
 
 
 def _is_ours(task: Task) -> bool:
