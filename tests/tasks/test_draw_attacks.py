@@ -27,7 +27,7 @@ def _edited(source: str, *edits: tuple[str, str]) -> str:
 
 SNAPS = {
     "triton2triton/rms_norm_backward": ("dx = torch.empty(", "eps"),
-    "triton2triton/softmax_backward": ("out = torch.empty", "scale"),
+    "triton2triton/softmax_backward": ("dx = torch.empty", "scale"),
     "triton2triton/cross_entropy_backward": ("rows, vocab = logits.shape", "ignore_index"),
     "triton2triton/sink_attention": ("out = torch.empty", "window"),
 }
