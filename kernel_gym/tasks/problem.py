@@ -80,7 +80,7 @@ class ScalarArg:
     """A scalar input. `type` is int (int64_t in C) or float (float in C).
 
     `values` are legal values that change the answer; any value between them is legal, too. Train
-    workloads have one of them, hidden ones draw from the range (`kernel_gym/tasks/scalar_draws.py`).
+    workloads have one of them. Hidden ones draw from the range (`kernel_gym.tasks.scalar_draws`).
     A scalar without values is an axis, or `Problem.inputs` draws it.
     """
 

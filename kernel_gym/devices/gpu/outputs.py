@@ -68,7 +68,7 @@ def _outputs(
         yield from (OutputTensor(None, one.problem) for one in said if isinstance(one, Wrong))
         return
     allowed = in_place_inputs(task)
-    first = {name: _first_byte(placed, name) for name in allowed}
+    first = {name: _first_byte(placed, name) for name in allowed & placed.pieces.keys()}
     for one, expected, piece in zip(said, stated, placed.outputs, strict=True):
         wrong = "" if isinstance(one, Wrong) else misplaced(expected, one.start, first)
         if wrong:

@@ -274,7 +274,8 @@ class SimSession(ABC):
         inputs_at = {
             start: "" if name in self._in_place else name for name, start in buffers.items()
         }
-        first = {name: buffers[name] + _offset_bytes(inputs[name]) for name in self._in_place}
+        own = self._in_place & buffers.keys()  # an imported task has arguments of several calls
+        first = {name: buffers[name] + _offset_bytes(inputs[name]) for name in own}
         try:
             with reading_an_answer():
                 problem = self._task.problem

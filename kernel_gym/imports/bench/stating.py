@@ -7,28 +7,29 @@ on the device, smaller twins along the same axes stand for them.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import torch
 
 from kernel_gym.devices.base import Audit, Device
+from kernel_gym.imports.bench.forms import DIFFER, state_train
 from kernel_gym.imports.bench.own_code import CallFailed, OwnCode
-from kernel_gym.imports.bench.proposals import chosen, odd_sizes, proposals
-from kernel_gym.imports.readers.base import UnsupportedTask
+from kernel_gym.imports.bench.proposals import odd_sizes, proposals
 from kernel_gym.imports.recorded.draw import ImpossibleError
 from kernel_gym.imports.recorded.problem import CALL, RecordedProblem, StatedWorkload
-from kernel_gym.imports.recorded.templates import strided
+from kernel_gym.imports.recorded.templates import CallTemplate, padded, strided, widened
 from kernel_gym.judge.correctness import same_twice
 from kernel_gym.tasks.names import Mode
 from kernel_gym.tasks.problem import Check, Output, Scale
 from kernel_gym.tasks.workload import Kind, Split
 
-MOST_TRAIN = 4
 MOST_UNSEEN = 6
 MOST_ADVERSARIAL = 2
+MAX_CHANGED = 3
+"""Train workloads that are tried in another layout, or with larger values."""
 SLOW = 0.7
 """Processor seconds of the simulated GPU for one call. Slower ones get a twin."""
 MOST_SLOW = 3.0
@@ -45,10 +46,13 @@ FEW = 64
 """Elements of an answer that may be right by chance. More values are tried for fewer ones."""
 FURTHER_SEEDS = range(3, 9)
 """Seeds of those values."""
-SECONDS = 20.0
-"""Seconds after which no more workloads are tried for a task."""
+WORK = 20.0
+"""Seconds of work after which no more workloads are tried for a task. Work is what the simulated
+GPU's processor does, and at least `LEAST_WORK` a call, so that no busy machine changes a result."""
 LONGEST = 60.0
-"""Seconds after which a task is given up none of whose calls has run."""
+"""Seconds of work after which a task is given up none of whose calls has run."""
+LEAST_WORK = 0.02
+"""Seconds of work that count for any call."""
 ON_GPU = (
     "reads outside of tensors are not seen on a GPU",
     "no audits: races, lost writes and undefined reads are not looked for",
@@ -92,28 +96,11 @@ def state_workloads(
         UnsupportedTask: The suite's own code answers none of them.
     """
     with _Reference(device, problem, mode) as reference:
-        statement = TaskStatement()
-        first = chosen(problem, recorded, MOST_TRAIN)
-        more = [one for one in chosen(problem, recorded, 4 * MOST_TRAIN) if one not in first]
-        sound: list[StatedWorkload] = []
-        for number, dims in enumerate([*first, *more]):
-            enough = number >= MOST_TRAIN and (sound or not statement.stated)
-            late = reference.late if statement.stated else reference.hopeless
-            if enough or len(sound) >= MOST_TRAIN or late:
-                break
-            if stated := reference.train(dims):
-                statement.stated.append(stated)
-                sound += [] if reference.evidence[_key(stated)] else [stated]
-        if sound:
-            statement.stated = sound
-        elif statement.stated:
-            statement.flags = reference.evidence[_key(statement.stated[0])]
-        else:
-            raise UnsupportedTask(reference.why or "no call of it can be made again")
-        train = list(statement.stated)
+        train, flags, notes = state_train(reference, problem, recorded)
+        statement = TaskStatement(list(train), flags, notes)
         if "nan" not in statement.flags:  # else hardly any other size has an answer without NaN
             statement.stated += reference.beyond(train)
-        statement.notes = _notes(device, problem, statement.stated, reference.twins)
+        statement.notes += _notes(device, problem, statement.stated, reference.twins)
         return statement
 
 
@@ -141,28 +128,43 @@ class _Reference:
         """Whether smaller twins stand for slow sizes. On a GPU sizes are as they are."""
         self._largest = LARGEST if self._may_shrink else LARGEST_ON_GPU
         self._slow = False
-        self._began = time.monotonic()
+        self._work = 0.0
         self.why = ""
         """Why the first call failed."""
+        self.failure = ""
+        """Why the last call failed."""
         self.twins = 0
+        self.forms = 0
         self.evidence: dict[str, dict[str, str]] = {}
         """Objections to each train workload: flags, each with its observation."""
 
     @property
     def late(self) -> bool:
-        """Whether the time for a task is over."""
-        return time.monotonic() - self._began > SECONDS
+        """Whether the work for a task is done."""
+        return self._work > WORK
 
     @property
     def hopeless(self) -> bool:
         """Whether a task is given up that has no workload yet."""
-        return time.monotonic() - self._began > LONGEST
+        return self._work > LONGEST
 
     def __enter__(self) -> _Reference:
         return self
 
     def __exit__(self, *_: object) -> None:
         self._code.close()
+
+    def _call(
+        self, stated: StatedWorkload, seed: int, **options: Any
+    ) -> tuple[tuple[torch.Tensor, ...], float]:
+        """Makes one call and counts its work."""
+        try:
+            outputs, seconds = self._code.call(stated, seed, **options)
+        except CallFailed as error:
+            self._work += MOST_SLOW if error.slow else LEAST_WORK
+            raise
+        self._work += max(seconds, LEAST_WORK)
+        return outputs, seconds
 
     def train(self, dims: Mapping[str, int]) -> StatedWorkload | None:
         """States a recorded call, or a twin of it."""
@@ -196,24 +198,30 @@ class _Reference:
     def _kept(self, dims: Mapping[str, int], tried: _Tried | None) -> StatedWorkload | None:
         """Looks at a call, unless it failed or is too slow."""
         if tried is None or tried.seconds > MOST_SLOW:
-            self.why = self.why or "slow: no smaller twin of its calls runs"
+            self._failed("slow: no smaller twin of its calls runs")
             return None
         self.twins += dict(tried.stated.dims) != dict(dims)
-        self.evidence[_key(tried.stated)] = self._look(tried)
+        self.evidence[tried.stated.key] = self._look(tried)
         return tried.stated
+
+    def _failed(self, text: str) -> None:
+        self.why, self.failure = self.why or text, text
 
     def beyond(self, train: Sequence[StatedWorkload]) -> list[StatedWorkload]:
         """States unseen and adversarial workloads."""
         taken = [dict(one.dims) for one in train]
+        self.forms = len({one.dims[CALL] for one in train})
         unseen = self.further(proposals(train, self._problem.name), taken, Split.UNSEEN)
         odd = self.further(odd_sizes(train), taken, Split.ADVERSARIAL)
-        return [*unseen, *odd, *self.not_contiguous(train)]
+        changed = [self.changed(train, change) for change in (strided, padded)]
+        wide = [self.changed(train, widened, same=False)]
+        return [*unseen, *odd, *(one for one in (*changed, *wide) if one is not None)]
 
     def further(
         self, proposed: Iterator[tuple[Kind, dict[str, int]]], taken: list, split: Split
     ) -> list[StatedWorkload]:
         """States the proposals that the suite's own code answers."""
-        most = MOST_UNSEEN if split is Split.UNSEEN else MOST_ADVERSARIAL
+        most = max(MOST_UNSEEN, self.forms) if split is Split.UNSEEN else MOST_ADVERSARIAL
         usable_ones: list[StatedWorkload] = []
         failures = 0
         for kind, dims in proposed:
@@ -229,27 +237,39 @@ class _Reference:
                 usable_ones.append(tried.stated)
         return usable_ones
 
-    def not_contiguous(self, train: Sequence[StatedWorkload]) -> list[StatedWorkload]:
-        """States one call on matrices that are not contiguous, if the suite's own code takes them.
+    def changed(
+        self,
+        train: Sequence[StatedWorkload],
+        change: Callable[[CallTemplate], CallTemplate | None],
+        same: bool = True,
+    ) -> StatedWorkload | None:
+        """States one call in another layout or of larger values, if the suite's own code takes it.
 
-        It does if it gives the answer that it gives on contiguous ones of the same values.
+        It takes a layout if it gives the answer that it gives on contiguous tensors of the same
+        values, and larger values if its answer is finite.
+
+        Args:
+            train: The train workloads.
+            change: Changes a template.
+            same: Whether the answer must be that of the unchanged call.
         """
         templates = self._problem.templates
-        for one in train[:MOST_ADVERSARIAL]:
-            other = strided(templates[one.dims[CALL]])
+        for one in train[:MAX_CHANGED]:
+            other = change(templates[one.dims[CALL]])
             if other is None or self.late:
                 continue
             dims = {**one.dims, CALL: templates.index(other)}
             tried = self._try(dims, Kind.ADVERSARIAL, Split.ADVERSARIAL)
-            if tried is None or tried.seconds > SLOW:
+            if tried is None or tried.seconds > SLOW or not _usual(tried.outputs):
                 continue
-            try:
-                plain, _ = self._code.call(one, 1)
-            except CallFailed:
-                continue
-            if _same_answer(plain, tried.outputs):
-                return [tried.stated]
-        return []
+            if same:
+                try:
+                    plain, _ = self._call(one, 1)
+                except CallFailed:
+                    continue
+            if _same_answer(plain, tried.outputs) if same else _finite(tried.outputs):
+                return tried.stated
+        return None
 
     def _try(self, dims: dict[str, int], kind: Kind, split: Split) -> _Tried | None:
         """Makes a call three times: to learn its outputs, again, and on other values."""
@@ -257,30 +277,30 @@ class _Reference:
         self._code.operators.clear()
         known = StatedWorkload(dims, kind, split, (), False)
         try:
-            first, seconds = self._code.call(known, 1)
+            first, seconds = self._call(known, 1)
             if self._problem.templates[dims[CALL]].call.backward:
                 known = replace(known, outputs=self._named(dims, first, 0))
-                whole, seconds = self._code.call(known, 1)
+                whole, seconds = self._call(known, 1)
                 known = replace(known, outputs=self._named(dims, whole, len(whole) - len(first)))
                 first = whole
             else:
                 known = replace(known, outputs=self._named(dims, first, 0))
         except ImpossibleError as error:
-            self.why = self.why or f"no fresh values: {error}"
+            self._failed(f"no fresh values: {error}")
             return None
         except CallFailed as error:
             self._slow = error.slow
-            self.why = self.why or f"it does not run: {error}"
+            self._failed(f"it does not run: {error}")
             return None
         if not any(t.numel() for t in first):
-            self.why = self.why or "no output: it returns and changes no tensor"
+            self._failed("no output: it returns and changes no tensor")
             return None
         if seconds > SLOW:  # the first call compiles and tunes
             with suppress(CallFailed):
-                _, seconds = self._code.call(known, 1)
+                _, seconds = self._call(known, 1)
         if split is not Split.TRAIN:  # the judge audits all of these calls
             try:
-                other, _ = self._code.call(known, 2, audit=Audit.REVERSED)
+                other, _ = self._call(known, 2, audit=Audit.REVERSED)
             except CallFailed:
                 return None
             if [t.shape for t in other] != [t.shape for t in first]:
@@ -292,11 +312,11 @@ class _Reference:
     def _look(self, tried: _Tried) -> dict[str, str]:
         """Returns what makes verdicts on a workload mean little, by flag."""
         try:
-            again, _ = self._code.call(tried.stated, 1)
-            other, _ = self._code.call(tried.stated, 2)
+            again, _ = self._call(tried.stated, 1)
+            other, _ = self._call(tried.stated, 2)
             without = again
             if self._mode is Mode.TRITON2TRITON:
-                without, _ = self._code.call(tried.stated, 1, noop=True)
+                without, _ = self._call(tried.stated, 1, noop=True)
         except CallFailed as error:
             return {"irreproducible": f"the second call failed: {error}"}
         if any(
@@ -306,7 +326,7 @@ class _Reference:
             return {"irreproducible": "shapes of the answer depend on values"}
         flags = {}
         if not _same_answer(tried.outputs, again):
-            flags["irreproducible"] = "two calls on the same data differ"
+            flags["irreproducible"] = DIFFER
         if all(_equal(a, b) for a, b in zip(tried.outputs, other, strict=True)):
             flags |= self._blind(tried.stated)
         if self._mode is Mode.TRITON2TRITON and all(map(_equal, tried.outputs, without)):
@@ -324,10 +344,10 @@ class _Reference:
         """Looks for flags that only some values show, since an answer has few elements."""
         for seed in FURTHER_SEEDS:
             try:
-                answer, _ = self._code.call(tried.stated, seed)
+                answer, _ = self._call(tried.stated, seed)
                 without: tuple[torch.Tensor, ...] = ()
                 if self._mode is Mode.TRITON2TRITON:
-                    without, _ = self._code.call(tried.stated, seed, noop=True)
+                    without, _ = self._call(tried.stated, seed, noop=True)
             except CallFailed as error:
                 return {"irreproducible": f"a call on other values failed: {error}"}
             if [t.shape for t in answer] != [t.shape for t in tried.outputs]:
@@ -352,7 +372,7 @@ class _Reference:
         if not floating:
             return False
         try:
-            answer, _ = self._code.call(stated, 1, exact=True)
+            answer, _ = self._call(stated, 1, exact=True)
         except CallFailed:
             return False
         pairs = zip(stated.outputs, answer, strict=False)
@@ -379,13 +399,14 @@ class _Reference:
         )
 
 
-def _key(stated: StatedWorkload) -> str:
-    return str(sorted(stated.dims.items()))
-
-
 def _usual(outputs: Sequence[torch.Tensor]) -> bool:
     floating = [t for t in outputs if t.dtype.is_floating_point]
     return not any(bool(torch.isnan(t.float()).any()) for t in floating)
+
+
+def _finite(outputs: Sequence[torch.Tensor]) -> bool:
+    floating = [t for t in outputs if t.dtype.is_floating_point]
+    return all(bool(torch.isfinite(t.float()).all()) for t in floating)
 
 
 def _same_answer(one: Sequence[torch.Tensor], other: Sequence[torch.Tensor]) -> bool:
