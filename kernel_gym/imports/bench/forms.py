@@ -28,7 +28,7 @@ Sizes = Mapping[int, Sequence[Mapping[str, int]]]
 """The recorded sizes of each form."""
 
 
-class Reference(Protocol):
+class CallingReference(Protocol):
     """States workloads by calls of the suite's own code."""
 
     why: str
@@ -48,7 +48,7 @@ class Reference(Protocol):
 
 
 def state_train(
-    reference: Reference, problem: RecordedProblem, recorded: Sequence[Mapping[str, int]]
+    reference: CallingReference, problem: RecordedProblem, recorded: Sequence[Mapping[str, int]]
 ) -> tuple[list[StatedWorkload], dict[str, str], list[str]]:
     """States one train workload of each sound form, then other sizes of these forms.
 
@@ -119,7 +119,7 @@ class _Stating:
         lost: The evidence by flag, of each form without a sound workload.
     """
 
-    def __init__(self, reference: Reference) -> None:
+    def __init__(self, reference: CallingReference) -> None:
         self._reference = reference
         self._kept: dict[int, Mapping[str, int]] = {}
         self.sound: list[StatedWorkload] = []
