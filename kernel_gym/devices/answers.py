@@ -52,6 +52,8 @@ class StatedOutput:
     name: str
     shape: tuple[int, ...]
     dtype: torch.dtype
+    place: str = ""
+    """The input that holds it: its first element has the input's address. Empty for a new one."""
 
     @property
     def nbytes(self) -> int:
@@ -92,8 +94,22 @@ def stated_outputs(problem: Problem, dims: Mapping[str, int]) -> tuple[StatedOut
     """Returns the outputs that a task expects from a call."""
     shapes = problem.output_shapes(dims)
     return tuple(
-        StatedOutput(o.name, tuple(shapes[o.name]), o.dtype) for o in problem.outputs_at(dims)
+        StatedOutput(o.name, tuple(shapes[o.name]), o.dtype, o.place)
+        for o in problem.outputs_at(dims)
     )
+
+
+def misplaced(stated: StatedOutput, found: int, expected: Mapping[str, int]) -> str:
+    """Describes an output that is not the in-place input that it should be; empty if it is.
+
+    Args:
+        stated: The output.
+        found: The address of its first element.
+        expected: The address of the first element of each input, by name.
+    """
+    if not stated.place or found == expected[stated.place]:
+        return ""
+    return f"found a tensor of its own, expected the input {stated.place!r}, written in place"
 
 
 def believed_outputs(answer: Mapping[str, Any]) -> tuple[StatedOutput, ...]:

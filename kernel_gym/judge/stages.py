@@ -65,7 +65,8 @@ def check_adversarial(attempt: Attempt) -> Verdict | None:
     """Checks values on odd sizes, strides and distributions; the first failure ends it."""
     task = attempt.task
     scale = attempt.device.description.scale
-    for workload in adversarial_workloads(task.problem, scale, task.language):
+    seed = attempt.data_seed("adversarial")
+    for workload in adversarial_workloads(task.problem, scale, task.language, seed):
         verdict, *_ = _check(attempt, workload, "adversarial", Audit.REVERSED)
         if verdict is not None:
             return hidden(verdict, Split.ADVERSARIAL)

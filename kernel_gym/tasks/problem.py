@@ -79,8 +79,9 @@ class TensorArg:
 class ScalarArg:
     """A scalar input. `type` is int (int64_t in C) or float (float in C).
 
-    `values` are legal values that change the answer; any value between them is legal, too. Each
-    workload has one of them. A scalar without values is an axis, or `Problem.inputs` draws it.
+    `values` are legal values that change the answer; any value between them is legal, too. Train
+    workloads have one of them. Hidden ones draw from the range (`kernel_gym.tasks.scalar_draws`).
+    A scalar without values is an axis, or `Problem.inputs` draws it.
     """
 
     name: str
@@ -90,12 +91,17 @@ class ScalarArg:
 
 @dataclass(frozen=True)
 class Output:
-    """A tensor that the candidate returns. `shape` has the form of an input's shape."""
+    """A tensor that the candidate returns. `shape` has the form of an input's shape.
+
+    `place` names the in-place input that holds the output. The candidate returns that tensor
+    itself: a copy of it is refused, since the caller keeps the input.
+    """
 
     name: str
     dtype: torch.dtype
     check: Check = Check.CLOSE
     shape: str = ""
+    place: str = ""
 
 
 @dataclass(frozen=True)

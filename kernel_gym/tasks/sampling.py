@@ -3,8 +3,8 @@
 The problem states its train workloads. Unseen workloads are drawn around them from a seed that only
 the judge knows: one of each kind, legal, within the element budget of the scale, and never with the
 dimensions of a train workload. Adversarial workloads have tiny sizes, odd layouts (Triton only),
-sizes that are no multiple of any tile, and the far end of each axis. The values of scalar arguments
-take turns on train and adversarial workloads, and are drawn for unseen ones.
+sizes that are no multiple of any tile, and the far end of each axis. The declared values of scalar
+arguments take turns on train workloads. The others draw from the whole range of each argument.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import torch
 from kernel_gym.tasks.far_ends import budget, far_ends, fits_memory, near_far_end
 from kernel_gym.tasks.problem import Dims, Problem, Scale, Value
 from kernel_gym.tasks.ranges import special_distributions, widen
+from kernel_gym.tasks.scalar_draws import draw_scalars
 from kernel_gym.tasks.workload import UNSEEN_KINDS, Kind, Layout, Split, Workload
 
 UNSEEN_DISTRIBUTIONS = 2
@@ -64,7 +65,9 @@ def _scalars_in_turn(problem: Problem, turn: int) -> dict[str, int | float]:
     }
 
 
-def adversarial_workloads(problem: Problem, scale: Scale, language: str) -> list[Workload]:
+def adversarial_workloads(
+    problem: Problem, scale: Scale, language: str, seed: int = 0
+) -> list[Workload]:
     """Returns tiny sizes, odd layouts if language and problem allow them, and extreme sizes.
 
     Tiny sizes are checked under every legal distribution, the larger ones under one each, which
@@ -73,6 +76,7 @@ def adversarial_workloads(problem: Problem, scale: Scale, language: str) -> list
     these have special values, as far as the problem takes them; the smallest train workload has
     them where there are too few. The last workload has odd sizes, and tiny values where the problem
     allows them. What equals a train workload is left out otherwise, since it is checked anyway.
+    The seed decides the scalars, which are drawn from their whole ranges.
     """
     stated = problem.stated_workloads(Split.ADVERSARIAL)
     if stated is not None:
@@ -93,6 +97,7 @@ def adversarial_workloads(problem: Problem, scale: Scale, language: str) -> list
     if odd not in known:
         last = "tiny" if problem.tiny_inputs else menu[len(cases) % len(menu)]
         large.append((odd, Layout.CONTIGUOUS, last))
+    rng = random.Random(f"{problem.name}/{scale}/{language}/adversarial/{seed}")
     return [
         Workload(
             dims,
@@ -101,7 +106,7 @@ def adversarial_workloads(problem: Problem, scale: Scale, language: str) -> list
             distribution=distribution,
             layout=layout,
             name=f"adversarial-{i}",
-            scalars=_scalars_in_turn(problem, i + i // len(menu)),
+            scalars=draw_scalars(problem, rng),
             timed=False,
         )
         for i, (dims, layout, distribution) in enumerate([*tiny, *large])
@@ -289,7 +294,7 @@ def unseen_workloads(problem: Problem, scale: Scale, language: str, seed: int) -
                 kind,
                 distribution=distribution,
                 name=f"unseen-{kind}",
-                scalars={arg.name: rng.choice(arg.values) for arg in problem.declared},
+                scalars=draw_scalars(problem, rng),
                 timed=kind not in UNTIMED_KINDS,
             )
         )

@@ -59,6 +59,8 @@ def describe_tensor(item: TensorArg | Output) -> str:
     """Returns one line: name, dtype, shape in terms of the axes, whether written in place."""
     dtype = str(item.dtype).removeprefix("torch.")
     written = " (written in place)" if isinstance(item, TensorArg) and item.in_place else ""
+    if isinstance(item, Output) and item.place:
+        written = f" (the argument `{item.place}` itself, no copy of it)"
     return f"{item.name}: {dtype}[{item.shape}]{written}"
 
 

@@ -225,6 +225,7 @@ def test_the_off_tile_workload_has_tiny_values_unless_the_problem_forbids_them(l
 class _OneAxis(Problem):
     """A problem with given train sizes, at most 64."""
 
+    name = "one_axis"
     args = outputs = ()
     axes = (Axis("n", 1, 64),)
     adversarial = ({"n": 3},)

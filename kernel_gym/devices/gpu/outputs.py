@@ -12,6 +12,7 @@ from kernel_gym.devices.answers import (
     StatedOutput,
     Wrong,
     believed_outputs,
+    misplaced,
     parse_call,
     reading_an_answer,
     stated_outputs,
@@ -66,8 +67,14 @@ def _outputs(
     if len(said) != len(stated):
         yield from (OutputTensor(None, one.problem) for one in said if isinstance(one, Wrong))
         return
+    allowed = in_place_inputs(task)
+    first = {name: _first_byte(placed, name) for name in allowed & placed.pieces.keys()}
     for one, expected, piece in zip(said, stated, placed.outputs, strict=True):
-        yield _read(arena, one, expected, piece, _alias(one, placed, in_place_inputs(task)))
+        wrong = "" if isinstance(one, Wrong) else misplaced(expected, one.start, first)
+        if wrong:
+            yield OutputTensor(None, wrong)
+        else:
+            yield _read(arena, one, expected, piece, _alias(one, placed, allowed))
 
 
 def _read(
@@ -80,6 +87,13 @@ def _read(
             None, f"found a view of the input {alias!r}, expected a tensor of its own"
         )
     return OutputTensor(arena.view(piece).clone().view(stated.dtype).view(stated.shape))
+
+
+def _first_byte(placed: Placed, name: str) -> int:
+    """Returns where the first element of an input lies in the shared memory, in bytes."""
+    value = placed.inputs[name]
+    assert isinstance(value, torch.Tensor)
+    return placed.pieces[name].start + int(value.storage_offset()) * value.itemsize
 
 
 def modified_inputs(arena: GpuArena, task: Task, placed: Placed) -> tuple[str, ...]:

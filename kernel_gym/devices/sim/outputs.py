@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import torch
 
-from kernel_gym.devices.answers import Said, StatedOutput, Wrong
+from kernel_gym.devices.answers import Said, StatedOutput, Wrong, misplaced
 from kernel_gym.devices.base import OutputTensor
 
 Locate = Callable[[int, int], int | None]
@@ -21,6 +21,7 @@ def read_outputs(
     inputs: Mapping[int, str],
     locate: Locate,
     view: View,
+    first: Mapping[str, int] = MappingProxyType({}),
 ) -> tuple[OutputTensor, ...]:
     """Copies the outputs of a call from the device, with the sizes that the task states.
 
@@ -30,6 +31,7 @@ def read_outputs(
         inputs: The name of each input by its address; empty if a candidate may return the input.
         locate: Finds the allocation of a range.
         view: Returns bytes of the device's memory.
+        first: The address of the first element of each input that an output is written to.
 
     Returns:
         One output for each stated one. If the worker returned another number of values, one
@@ -40,6 +42,8 @@ def read_outputs(
     return tuple(
         OutputTensor(None, one.problem)
         if isinstance(one, Wrong)
+        else OutputTensor(None, wrong)
+        if (wrong := misplaced(expected, one.address, first))
         else _read(one.address, expected, inputs, locate, view)
         for one, expected in zip(said, stated, strict=True)
     )

@@ -8,6 +8,7 @@ kinds: `planned_session` for tasks of the project, and `direct_session` for impo
 from __future__ import annotations
 
 import contextlib
+import functools
 import mmap
 import os
 import secrets
@@ -234,7 +235,7 @@ class SimSession(ABC):
             if not isinstance(value, torch.Tensor):
                 args.append(messages.Scalar(value))
                 continue
-            offset = value.storage_offset() * value.itemsize
+            offset = _offset_bytes(value)
             size = value.untyped_storage().nbytes()
             start = self._allocate(size, f"input {name!r}")
             buffers[name] = start
@@ -273,16 +274,21 @@ class SimSession(ABC):
         inputs_at = {
             start: "" if name in self._in_place else name for name, start in buffers.items()
         }
+        own = self._in_place & buffers.keys()  # an imported task has arguments of several calls
+        first = {name: buffers[name] + _offset_bytes(inputs[name]) for name in own}
         try:
             with reading_an_answer():
                 problem = self._task.problem
                 stated = believed_outputs(answer) if believed else stated_outputs(problem, dims)
                 described = parse_call(answer, stated).outputs
-                outputs = read_outputs(described, stated, inputs_at, self._locate, self._view)
+                read = functools.partial(
+                    read_outputs, described, stated, inputs_at, self._locate, self._view, first
+                )
+                outputs = read()
                 others: tuple[OutputTensor, ...] = ()
                 if record["other_order"]:
                     self._ask_device(device_messages.SwapOrders())
-                    others = read_outputs(described, stated, inputs_at, self._locate, self._view)
+                    others = read()
                     self._ask_device(device_messages.SwapOrders())
         except BadAnswerError as error:
             return self._worker.fail(Failed(FailureKind.RUNTIME, str(error)))
@@ -349,6 +355,12 @@ class SimSession(ABC):
             raise DeviceLostError(f"the simulated device failed: {error}") from error
         finally:
             self._worker.charge(meter)
+
+
+def _offset_bytes(value: Value) -> int:
+    """Returns where the first element of a tensor lies in its storage, in bytes."""
+    assert isinstance(value, torch.Tensor)
+    return int(value.storage_offset()) * value.itemsize
 
 
 class DeviceFull(Exception):

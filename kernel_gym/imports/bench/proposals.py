@@ -1,35 +1,22 @@
-"""Proposes the sizes of calls: which recorded ones to keep, and others near them."""
+"""Proposes sizes of calls near recorded ones."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
-from kernel_gym.imports.recorded.problem import CALL, RecordedProblem, StatedWorkload
+from kernel_gym.imports.recorded.problem import CALL, StatedWorkload
 from kernel_gym.tasks.workload import Kind
 
 _TILES = (16, 32, 64, 128, 256)
-
-
-def chosen(
-    problem: RecordedProblem, recorded: Sequence[Mapping[str, int]], most: int
-) -> list[Mapping[str, int]]:
-    """Returns the calls to keep: one of each template first, small ones before large ones.
-
-    Args:
-        problem: The problem, which knows the size of a call.
-        recorded: The dimensions of recorded calls.
-        most: How many to keep.
-    """
-    ordered = sorted(recorded, key=problem.elements)
-    first: dict[int, Mapping[str, int]] = {}
-    for dims in ordered:
-        first.setdefault(dims[CALL], dims)
-    others = [dims for dims in ordered if dims is not first[dims[CALL]]]
-    kept = [*first.values()][:most]
-    left = most - len(kept)
-    step = max(1, len(others) // left) if left else 1
-    return kept + (others[step - 1 :: step][:left] if left else [])
+_KINDS = (
+    Kind.REACH,
+    Kind.SCALE_DOWN,
+    Kind.ALIGNMENT,
+    Kind.SCALE_UP,
+    Kind.ASPECT,
+    Kind.PRODUCTION,
+)
 
 
 def proposals(train: Sequence[StatedWorkload], name: str) -> Iterator[tuple[Kind, dict[str, int]]]:
@@ -45,15 +32,15 @@ def proposals(train: Sequence[StatedWorkload], name: str) -> Iterator[tuple[Kind
         base = bases[number % len(bases)]
         names = [name for name in base if name != CALL]
         some = rng.sample(names, rng.randint(1, len(names)))
-        kind = (Kind.SCALE_UP, Kind.SCALE_DOWN, Kind.ALIGNMENT, Kind.ASPECT, Kind.PRODUCTION)[
-            number % 5
-        ]
+        kind = _KINDS[(number + number // len(bases)) % len(_KINDS)]
         yield kind, _moved(kind, base, some, rng)
 
 
 def _moved(
     kind: Kind, base: dict[str, int], some: Sequence[str], rng: random.Random
 ) -> dict[str, int]:
+    if kind is Kind.REACH:
+        return base | {some[0]: base[some[0]] * 4 + 1}
     if kind is Kind.SCALE_UP:
         factor = rng.choice((1.25, 1.5, 2.0))
         return base | {name: round(base[name] * factor) for name in some}

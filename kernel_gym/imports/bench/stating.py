@@ -7,28 +7,29 @@ on the device, smaller twins along the same axes stand for them.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import torch
 
 from kernel_gym.devices.base import Audit, Device
-from kernel_gym.imports.bench.proposals import chosen, odd_sizes, proposals
+from kernel_gym.imports.bench.forms import DIFFER, state_train
+from kernel_gym.imports.bench.proposals import odd_sizes, proposals
 from kernel_gym.imports.bench.suite_code import CallFailed, SuiteCode
-from kernel_gym.imports.readers.base import UnsupportedTask
 from kernel_gym.imports.recorded.draw import ImpossibleError
 from kernel_gym.imports.recorded.problem import CALL, RecordedProblem, StatedWorkload
-from kernel_gym.imports.recorded.templates import strided
+from kernel_gym.imports.recorded.templates import CallTemplate, padded, strided, widened
 from kernel_gym.judge.correctness import same_twice
 from kernel_gym.tasks.names import Mode
 from kernel_gym.tasks.problem import Check, Output, Scale
 from kernel_gym.tasks.workload import Kind, Split
 
-MAX_TRAIN_WORKLOADS = 4
 MAX_UNSEEN_WORKLOADS = 6
 MAX_ADVERSARIAL_WORKLOADS = 2
+MAX_CHANGED_WORKLOADS = 3
+"""Train workloads that are tried in another layout, or with larger values."""
 SLOW_CALL_SECONDS = 0.7
 """Processor seconds of the simulated GPU for one call. Slower ones get a twin."""
 MAX_CALL_SECONDS = 3.0
@@ -46,9 +47,12 @@ FEW_ELEMENTS = 64
 EXTRA_SEEDS = range(3, 9)
 """Seeds of those values."""
 MAX_STATING_SECONDS = 20.0
-"""Seconds after which no more workloads are tried for a task."""
+"""Seconds of work after which no more workloads are tried for a task. Work is what the simulated
+GPU's processor does, and at least `MIN_CALL_SECONDS` a call, so that no busy machine changes a result."""
 MAX_SECONDS_WITHOUT_WORKLOAD = 60.0
-"""Seconds after which a task is given up none of whose calls has run."""
+"""Seconds of work after which a task is given up none of whose calls has run."""
+MIN_CALL_SECONDS = 0.02
+"""Seconds of work that count for any call."""
 ON_GPU = (
     "reads outside of tensors are not seen on a GPU",
     "no audits: races, lost writes and undefined reads are not looked for",
@@ -92,30 +96,11 @@ def state_workloads(
         UnsupportedTask: The suite's own code answers none of them.
     """
     with _Reference(device, problem, mode) as reference:
-        statement = TaskStatement()
-        first = chosen(problem, recorded, MAX_TRAIN_WORKLOADS)
-        more = [
-            one for one in chosen(problem, recorded, 4 * MAX_TRAIN_WORKLOADS) if one not in first
-        ]
-        sound: list[StatedWorkload] = []
-        for number, dims in enumerate([*first, *more]):
-            enough = number >= MAX_TRAIN_WORKLOADS and (sound or not statement.stated)
-            late = reference.late if statement.stated else reference.hopeless
-            if enough or len(sound) >= MAX_TRAIN_WORKLOADS or late:
-                break
-            if stated := reference.train(dims):
-                statement.stated.append(stated)
-                sound += [] if reference.evidence[_key(stated)] else [stated]
-        if sound:
-            statement.stated = sound
-        elif statement.stated:
-            statement.flags = reference.evidence[_key(statement.stated[0])]
-        else:
-            raise UnsupportedTask(reference.why or "no call of it can be made again")
-        train = list(statement.stated)
+        train, flags, notes = state_train(reference, problem, recorded)
+        statement = TaskStatement(list(train), flags, notes)
         if "nan" not in statement.flags:  # else hardly any other size has an answer without NaN
             statement.stated += reference.beyond(train)
-        statement.notes = _notes(device, problem, statement.stated, reference.twins)
+        statement.notes += _notes(device, problem, statement.stated, reference.twins)
         return statement
 
 
@@ -143,28 +128,43 @@ class _Reference:
         """Whether smaller twins stand for slow sizes. On a GPU sizes are as they are."""
         self._largest = MAX_ELEMENTS if self._may_shrink else MAX_ELEMENTS_ON_GPU
         self._slow = False
-        self._began = time.monotonic()
+        self._work = 0.0
         self.why = ""
         """Why the first call failed."""
+        self.failure = ""
+        """Why the last call failed."""
         self.twins = 0
+        self.forms = 0
         self.evidence: dict[str, dict[str, str]] = {}
         """Objections to each train workload: flags, each with its observation."""
 
     @property
     def late(self) -> bool:
-        """Whether the time for a task is over."""
-        return time.monotonic() - self._began > MAX_STATING_SECONDS
+        """Whether the work for a task is done."""
+        return self._work > MAX_STATING_SECONDS
 
     @property
     def hopeless(self) -> bool:
         """Whether a task is given up that has no workload yet."""
-        return time.monotonic() - self._began > MAX_SECONDS_WITHOUT_WORKLOAD
+        return self._work > MAX_SECONDS_WITHOUT_WORKLOAD
 
     def __enter__(self) -> _Reference:
         return self
 
     def __exit__(self, *_: object) -> None:
         self._code.close()
+
+    def _call(
+        self, stated: StatedWorkload, seed: int, **options: Any
+    ) -> tuple[tuple[torch.Tensor, ...], float]:
+        """Makes one call and counts its work."""
+        try:
+            outputs, seconds = self._code.call(stated, seed, **options)
+        except CallFailed as error:
+            self._work += MAX_CALL_SECONDS if error.slow else MIN_CALL_SECONDS
+            raise
+        self._work += max(seconds, MIN_CALL_SECONDS)
+        return outputs, seconds
 
     def train(self, dims: Mapping[str, int]) -> StatedWorkload | None:
         """States a recorded call, or a twin of it."""
@@ -198,24 +198,34 @@ class _Reference:
     def _kept(self, dims: Mapping[str, int], trial: _Trial | None) -> StatedWorkload | None:
         """Looks at a call, unless it failed or is too slow."""
         if trial is None or trial.seconds > MAX_CALL_SECONDS:
-            self.why = self.why or "slow: no smaller twin of its calls runs"
+            self._failed("slow: no smaller twin of its calls runs")
             return None
         self.twins += dict(trial.stated.dims) != dict(dims)
-        self.evidence[_key(trial.stated)] = self._look(trial)
+        self.evidence[trial.stated.key] = self._look(trial)
         return trial.stated
+
+    def _failed(self, text: str) -> None:
+        self.why, self.failure = self.why or text, text
 
     def beyond(self, train: Sequence[StatedWorkload]) -> list[StatedWorkload]:
         """States unseen and adversarial workloads."""
         taken = [dict(one.dims) for one in train]
+        self.forms = len({one.dims[CALL] for one in train})
         unseen = self.state_proposals(proposals(train, self._problem.name), taken, Split.UNSEEN)
         odd = self.state_proposals(odd_sizes(train), taken, Split.ADVERSARIAL)
-        return [*unseen, *odd, *self.not_contiguous(train)]
+        changed = [self.changed(train, change) for change in (strided, padded)]
+        wide = [self.changed(train, widened, same=False)]
+        return [*unseen, *odd, *(one for one in (*changed, *wide) if one is not None)]
 
     def state_proposals(
         self, proposed: Iterator[tuple[Kind, dict[str, int]]], taken: list, split: Split
     ) -> list[StatedWorkload]:
         """States the proposals that the suite's own code answers."""
-        most = MAX_UNSEEN_WORKLOADS if split is Split.UNSEEN else MAX_ADVERSARIAL_WORKLOADS
+        most = (
+            max(MAX_UNSEEN_WORKLOADS, self.forms)
+            if split is Split.UNSEEN
+            else MAX_ADVERSARIAL_WORKLOADS
+        )
         usable_ones: list[StatedWorkload] = []
         failures = 0
         for kind, dims in proposed:
@@ -233,27 +243,39 @@ class _Reference:
                 usable_ones.append(trial.stated)
         return usable_ones
 
-    def not_contiguous(self, train: Sequence[StatedWorkload]) -> list[StatedWorkload]:
-        """States one call on matrices that are not contiguous, if the suite's own code takes them.
+    def changed(
+        self,
+        train: Sequence[StatedWorkload],
+        change: Callable[[CallTemplate], CallTemplate | None],
+        same: bool = True,
+    ) -> StatedWorkload | None:
+        """States one call in another layout or of larger values, if the suite's own code takes it.
 
-        It does if it gives the answer that it gives on contiguous ones of the same values.
+        It takes a layout if it gives the answer that it gives on contiguous tensors of the same
+        values, and larger values if its answer is finite.
+
+        Args:
+            train: The train workloads.
+            change: Changes a template.
+            same: Whether the answer must be that of the unchanged call.
         """
         templates = self._problem.templates
-        for one in train[:MAX_ADVERSARIAL_WORKLOADS]:
-            other = strided(templates[one.dims[CALL]])
+        for one in train[:MAX_CHANGED_WORKLOADS]:
+            other = change(templates[one.dims[CALL]])
             if other is None or self.late:
                 continue
             dims = {**one.dims, CALL: templates.index(other)}
             trial = self._try(dims, Kind.ADVERSARIAL, Split.ADVERSARIAL)
-            if trial is None or trial.seconds > SLOW_CALL_SECONDS:
+            if trial is None or trial.seconds > SLOW_CALL_SECONDS or not _usual(trial.outputs):
                 continue
-            try:
-                plain, _ = self._code.call(one, 1)
-            except CallFailed:
-                continue
-            if _same_answer(plain, trial.outputs):
-                return [trial.stated]
-        return []
+            if same:
+                try:
+                    plain, _ = self._call(one, 1)
+                except CallFailed:
+                    continue
+            if _same_answer(plain, trial.outputs) if same else _finite(trial.outputs):
+                return trial.stated
+        return None
 
     def _try(self, dims: dict[str, int], kind: Kind, split: Split) -> _Trial | None:
         """Makes a call three times: to learn its outputs, again, and on other values."""
@@ -261,30 +283,30 @@ class _Reference:
         self._code.operators.clear()
         known = StatedWorkload(dims, kind, split, (), False)
         try:
-            first, seconds = self._code.call(known, 1)
+            first, seconds = self._call(known, 1)
             if self._problem.templates[dims[CALL]].call.backward:
                 known = replace(known, outputs=self._named(dims, first, 0))
-                whole, seconds = self._code.call(known, 1)
+                whole, seconds = self._call(known, 1)
                 known = replace(known, outputs=self._named(dims, whole, len(whole) - len(first)))
                 first = whole
             else:
                 known = replace(known, outputs=self._named(dims, first, 0))
         except ImpossibleError as error:
-            self.why = self.why or f"no fresh values: {error}"
+            self._failed(f"no fresh values: {error}")
             return None
         except CallFailed as error:
             self._slow = error.slow
-            self.why = self.why or f"it does not run: {error}"
+            self._failed(f"it does not run: {error}")
             return None
         if not any(t.numel() for t in first):
-            self.why = self.why or "no output: it returns and changes no tensor"
+            self._failed("no output: it returns and changes no tensor")
             return None
         if seconds > SLOW_CALL_SECONDS:  # the first call compiles and tunes
             with suppress(CallFailed):
-                _, seconds = self._code.call(known, 1)
+                _, seconds = self._call(known, 1)
         if split is not Split.TRAIN:  # the judge audits all of these calls
             try:
-                other, _ = self._code.call(known, 2, audit=Audit.REVERSED)
+                other, _ = self._call(known, 2, audit=Audit.REVERSED)
             except CallFailed:
                 return None
             if [t.shape for t in other] != [t.shape for t in first]:
@@ -296,11 +318,11 @@ class _Reference:
     def _look(self, trial: _Trial) -> dict[str, str]:
         """Returns what makes verdicts on a workload mean little, by flag."""
         try:
-            again, _ = self._code.call(trial.stated, 1)
-            other, _ = self._code.call(trial.stated, 2)
+            again, _ = self._call(trial.stated, 1)
+            other, _ = self._call(trial.stated, 2)
             without = again
             if self._mode is Mode.TRITON2TRITON:
-                without, _ = self._code.call(trial.stated, 1, noop=True)
+                without, _ = self._call(trial.stated, 1, noop=True)
         except CallFailed as error:
             return {"irreproducible": f"the second call failed: {error}"}
         if any(
@@ -310,7 +332,7 @@ class _Reference:
             return {"irreproducible": "shapes of the answer depend on values"}
         flags = {}
         if not _same_answer(trial.outputs, again):
-            flags["irreproducible"] = "two calls on the same data differ"
+            flags["irreproducible"] = DIFFER
         if all(_equal(a, b) for a, b in zip(trial.outputs, other, strict=True)):
             flags |= self._blind(trial.stated)
         if self._mode is Mode.TRITON2TRITON and all(map(_equal, trial.outputs, without)):
@@ -328,10 +350,10 @@ class _Reference:
         """Looks for flags that only some values show, since an answer has few elements."""
         for seed in EXTRA_SEEDS:
             try:
-                answer, _ = self._code.call(trial.stated, seed)
+                answer, _ = self._call(trial.stated, seed)
                 without: tuple[torch.Tensor, ...] = ()
                 if self._mode is Mode.TRITON2TRITON:
-                    without, _ = self._code.call(trial.stated, seed, noop=True)
+                    without, _ = self._call(trial.stated, seed, noop=True)
             except CallFailed as error:
                 return {"irreproducible": f"a call on other values failed: {error}"}
             if [t.shape for t in answer] != [t.shape for t in trial.outputs]:
@@ -356,7 +378,7 @@ class _Reference:
         if not floating:
             return False
         try:
-            answer, _ = self._code.call(stated, 1, exact=True)
+            answer, _ = self._call(stated, 1, exact=True)
         except CallFailed:
             return False
         pairs = zip(stated.outputs, answer, strict=False)
@@ -383,13 +405,14 @@ class _Reference:
         )
 
 
-def _key(stated: StatedWorkload) -> str:
-    return str(sorted(stated.dims.items()))
-
-
 def _usual(outputs: Sequence[torch.Tensor]) -> bool:
     floating = [t for t in outputs if t.dtype.is_floating_point]
     return not any(bool(torch.isnan(t.float()).any()) for t in floating)
+
+
+def _finite(outputs: Sequence[torch.Tensor]) -> bool:
+    floating = [t for t in outputs if t.dtype.is_floating_point]
+    return all(bool(torch.isfinite(t.float()).all()) for t in floating)
 
 
 def _same_answer(one: Sequence[torch.Tensor], other: Sequence[torch.Tensor]) -> bool:

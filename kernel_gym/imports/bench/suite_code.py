@@ -19,6 +19,7 @@ from kernel_gym.devices.base import (
     Session,
     WorkloadTooLargeError,
 )
+from kernel_gym.devices.meter import MachineOverloaded
 from kernel_gym.devices.operators import COMPUTING
 from kernel_gym.imports.readers.base import UnsupportedTask
 from kernel_gym.imports.recorded.problem import EXACT, RecordedProblem, StatedWorkload
@@ -110,6 +111,8 @@ class SuiteCode:
                 call, seconds = self._called(inputs, dims, noop, audit)
             except InfraError as error:
                 self.close()
+                if isinstance(error, MachineOverloaded):
+                    raise  # the machine's fault says nothing about the code
                 facts = self._device.description
                 whose = facts.device_per_session or isinstance(error, DeviceLostError)
                 if whose or isinstance(error, WorkloadTooLargeError):

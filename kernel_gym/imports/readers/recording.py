@@ -16,7 +16,13 @@ from kernel_gym.imports.recorded.problem import (
     stated_from_json,
     stated_to_json,
 )
-from kernel_gym.imports.recorded.templates import CallTemplate, strided, templates_of
+from kernel_gym.imports.recorded.templates import (
+    CallTemplate,
+    padded,
+    strided,
+    templates_of,
+    widened,
+)
 from kernel_gym.tasks.names import Mode
 from kernel_gym.tasks.workload import Split
 
@@ -55,7 +61,8 @@ def record(
     calls, ended = parse_calls(bench.run("record", files, whole))
     unified = templates_of(calls)
     templates = [template for template, _ in unified]
-    templates += [one for one in map(strided, templates) if one is not None]
+    changes = (strided, padded, widened)
+    templates += [new for change in changes for one in templates if (new := change(one))]
     recorded = [{CALL: number, **dims} for number, (_, rows) in enumerate(unified) for dims in rows]
     margin = False
     try:

@@ -63,6 +63,8 @@ class TensorForm(_Frozen):
     shares: int | None = None
     mutated: bool = False
     values: ValueClass
+    padding: int = Field(0, ge=0, le=64)
+    """Unused elements after each row; then the tensor starts one element into its memory."""
 
     @property
     def type(self) -> torch.dtype:

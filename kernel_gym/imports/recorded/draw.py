@@ -34,6 +34,8 @@ def draw_tensor(
         ImpossibleError: The class or the layout does not allow the shape.
     """
     values = _values(form, tuple(shape), dims, generator)
+    if form.padding:
+        return _padded(values, form.padding)
     strides = layout(form, shape)
     if is_contiguous(shape, strides):
         return values.contiguous()
@@ -45,6 +47,16 @@ def draw_tensor(
         view[first].copy_(values[first])
     else:
         view.copy_(values)
+    return view
+
+
+def _padded(values: torch.Tensor, padding: int) -> torch.Tensor:
+    """Returns a view of equal values with unused elements after each row and before the first."""
+    *lead, last = values.shape
+    rows = math.prod(lead)
+    storage = torch.zeros(1 + rows * (last + padding), dtype=values.dtype)
+    view = storage[1:].view(*lead, last + padding)[..., :last]
+    view.copy_(values)
     return view
 
 

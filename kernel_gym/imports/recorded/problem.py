@@ -42,6 +42,11 @@ class StatedWorkload:
     operators: tuple[str, ...] = ()
     """Operators of PyTorch that compute and that the suite's own code runs on it, by name."""
 
+    @property
+    def key(self) -> str:
+        """The canonical text of its dimensions."""
+        return _key(self.dims)
+
 
 @dataclass(frozen=True)
 class Origin:
@@ -189,7 +194,8 @@ class RecordedProblem(Problem, WorkerReference):
     def prompt_parts(self, mode: Mode) -> PromptParts:
         """Returns the suite's words, the calls that are made, and the rules for code of a suite."""
         operation = f"{self.name}: {self.summary}\n\n{self.definition}".strip()
-        calls = describe_calls(self.origin.functions, self.templates)
+        made = {one.dims[CALL] for one in self._stated.values()}
+        calls = describe_calls(self.origin.functions, self.templates, made)
         return PromptParts(operation, calls, rules(mode, self.own_operators))
 
     def stated_workloads(self, split: Split) -> list[Workload]:

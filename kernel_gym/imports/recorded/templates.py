@@ -17,6 +17,11 @@ from kernel_gym.imports.recorded.calls import RecordedCall, TensorForm, ValueCla
 
 LEAST_NUMBER = 4
 """Smaller integers among the arguments are constants, such as an axis or a number of groups."""
+PADDING = 5
+"""Unused elements after each row of a padded matrix."""
+WIDER = 64.0
+"""By what values are larger than recorded ones: the exponential of standard normal ones then
+overflows in float32."""
 MOST_SEEDS = 16
 """Most seeds among the arguments of a call."""
 Dims = Mapping[str, int]
@@ -287,6 +292,47 @@ def strided(template: CallTemplate) -> CallTemplate | None:
     if call.grid is not None or call.backward or forms == call.tensors:
         return None
     return replace(template, call=call.model_copy(update={"tensors": forms}))
+
+
+def padded(template: CallTemplate) -> CallTemplate | None:
+    """Returns a template whose matrices have padded rows and an odd start; None without any.
+
+    Launches are left out, as in `strided`.
+    """
+    call = template.call
+    forms = [
+        form.model_copy(update={"padding": PADDING}) if _is_matrix(call, k) else form
+        for k, form in enumerate(call.tensors)
+    ]
+    if call.grid is not None or call.backward or forms == call.tensors:
+        return None
+    return replace(template, call=call.model_copy(update={"tensors": forms}))
+
+
+def widened(template: CallTemplate) -> CallTemplate | None:
+    """Returns a template whose real numbers of both signs are larger; None without any."""
+    call = template.call
+    forms = [
+        form.model_copy(update={"values": _wider(form.values)}) if _has_signs(form) else form
+        for form in call.tensors
+    ]
+    if forms == call.tensors:
+        return None
+    return replace(template, call=call.model_copy(update={"tensors": forms}))
+
+
+def _has_signs(form: TensorForm) -> bool:
+    """Whether a tensor holds real numbers of both signs, which no rule of the test has limited."""
+    values = form.values
+    plain = values.kind == "float" and not (values.whole or values.pattern)
+    return plain and form.type.itemsize > 1 and float(values.low) < 0 < float(values.high)
+
+
+def _wider(values: ValueClass) -> ValueClass:
+    update = {
+        name: float(getattr(values, name)) * WIDER for name in ("mean", "deviation", "low", "high")
+    }
+    return values.model_copy(update=update)
 
 
 def _is_matrix(call: RecordedCall, number: int) -> bool:

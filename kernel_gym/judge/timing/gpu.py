@@ -137,7 +137,9 @@ def _sketched_calls(attempt: Attempt) -> list[SketchedCall]:
     task, scale = attempt.task, attempt.device.description.scale
     workloads = [
         *train_workloads(task.problem, scale),
-        *adversarial_workloads(task.problem, scale, task.language),
+        *adversarial_workloads(
+            task.problem, scale, task.language, attempt.data_seed("adversarial")
+        ),
         *unseen_workloads(task.problem, scale, task.language, attempt.data_seed("unseen")),
     ]
     calls = []

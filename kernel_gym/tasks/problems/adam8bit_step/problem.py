@@ -30,7 +30,7 @@ class Adam8bitStep(Problem):
     `p = p - lr * (m / (1 - beta1^step) / (sqrt(v / (1 - beta2^step)) + eps) + decay * p)`. New
     scales are the largest magnitudes of m and v in the block, at least 1e-30; new codes are
     `round(127 m / m_scale)` and `round(255 sqrt(v / v_scale))`. Computed in float32; inputs are
-    finite.
+    finite. All values of a block may be zero.
     """
 
     name = "adam8bit_step"
@@ -86,12 +86,17 @@ class Adam8bitStep(Problem):
         return 256 * dims["blocks"]
 
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
-        """Draws gradients of about 1e-3 by the distribution, and states that such ones leave."""
+        """Draws gradients of about 1e-3 by the distribution, and states that such ones leave.
+
+        A sixth of the blocks never had a gradient: all their moments are zero.
+        """
         blocks = workload.dims["blocks"]
+        idle = (torch.rand(blocks, generator=generator) < 1 / 6).repeat_interleave(256)
         grad, past = (
             1e-3 * draw((blocks * 256,), torch.float32, workload.distribution, generator)
             for _ in range(2)
         )
+        grad, past = grad.masked_fill(idle, 0.0), past.masked_fill(idle, 0.0)
         m = 0.3 * past.view(blocks, 256)
         v = 0.05 * m.square() + 0.1 * m.square().amax(1, keepdim=True)
         m_scale, v_scale = m.abs().amax(1).clamp(min=1e-30), v.amax(1).clamp(min=1e-30)

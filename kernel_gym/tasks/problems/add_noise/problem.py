@@ -62,9 +62,13 @@ class AddNoise(Problem):
         return dims["batch"] * dims["pixels"]
 
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
-        """Draws x and noise; alphas are the cumulative products of a linear schedule."""
+        """Draws x and noise; alphas are the cumulative products of a linear schedule.
+
+        The schedule ends at any noise from a half to all of the usual one.
+        """
         batch, pixels, steps = (workload.dims[a] for a in ("batch", "pixels", "steps"))
         betas = torch.linspace(1e-4, 0.02, steps, dtype=torch.float64) * min(1.0, 1000 / steps)
+        betas *= 0.5 + 0.5 * torch.rand((), generator=generator, dtype=torch.float64)
         return {
             "x": draw((batch, pixels), torch.float16, workload.distribution, generator),
             "noise": torch.randn((batch, pixels), generator=generator).half(),

@@ -76,7 +76,10 @@ class AlibiAttention(Problem):
         return dims["batch"] * dims["heads"] * dims["seq"] ** 2 * dims["head_dim"]
 
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
-        """Draws q, k, v by the distribution, scores of about 100 for "large", and scalars."""
+        """Draws q, k, v by the distribution, scores of about 100 for "large", and scalars.
+
+        Slopes are up to twice or half of those of the paper, so that no formula gives them.
+        """
         batch, heads, seq, width = (workload.dims[a.name] for a in self.axes)
         kind = workload.distribution
         shrink = (1 / 32, 1e-3, 1e-3) if kind == "large" else (1, 1, 1)
@@ -86,11 +89,13 @@ class AlibiAttention(Problem):
             (by * draw((batch, h, n, width), torch.float32, kind, generator)).to(torch.float16)
             for by, h, n in zip(shrink, parts, counts, strict=True)
         )
+        power = -8 * torch.arange(1, heads + 1, dtype=torch.float64) / heads
+        power += 2 * torch.rand(heads, generator=generator) - 1
         return {
             "q": q,
             "k": k,
             "v": v,
-            "slope": 2.0 ** (-8 * torch.arange(1, heads + 1, dtype=torch.float64) / heads).float(),
+            "slope": (2.0**power).clamp(max=1.0).float(),
             **self.scalars(workload),
         }
 

@@ -56,7 +56,11 @@ class BitnetMatmul(Problem):
     tiny_inputs = False
 
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
-        """Draws x by the distribution times 40, scales, and ternary weights, half of them 0."""
+        """Draws x by the distribution times 40, scales, and ternary weights, half of them 0.
+
+        An eighth of the rows of x and an eighth of the weights' rows hold one large value, so that
+        sums are as long as their type allows.
+        """
         m, n, k = (workload.dims[axis] for axis in "mnk")
         kind = workload.distribution
         if kind == "range_ends":
@@ -64,8 +68,11 @@ class BitnetMatmul(Problem):
         else:
             wide = 40 * draw((m, k), torch.float32, kind, generator)
             x = wide.round().clamp(-128, 127).to(torch.int8)
+        full = torch.rand((m, 1), generator=generator) < 1 / 8
+        x = x.masked_fill(full, 127)
         chance = torch.rand((n, k // 4, 4), generator=generator)
         bits = (chance > 0.25).int() + (chance > 0.75).int()
+        bits = bits.masked_fill(torch.rand((n, 1, 1), generator=generator) < 1 / 8, 2)
         code = (bits << torch.tensor([0, 2, 4, 6])).sum(2)
         return {
             "x": x,

@@ -78,14 +78,25 @@ class Knn(Problem):
         return dims["batch"] * dims["query_count"] * dims["size"]
 
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
-        """Draws both on a grid of 1 / 64, so that distances are exact in float32 and may tie."""
+        """Draws both on a grid of 1 / 64, so that distances are exact in float32 and may tie.
+
+        A quarter of the queries are points themselves, as in the graph of a cloud.
+        """
         batch, queries, count, most = (workload.dims[axis.name] for axis in self.axes)
 
         def cloud(size: int) -> torch.Tensor:
             x = draw((batch, 3, size), torch.float32, workload.distribution, generator).mT
             return ((x.clamp(-4, 4) * GRID).round() / GRID).contiguous()
 
-        return {"queries": cloud(queries), "points": cloud(count), "count": most}
+        points = cloud(count)
+        same = torch.randint(count, (batch, queries, 1), generator=generator)
+        chosen = torch.rand((batch, queries, 1), generator=generator) < 1 / 4
+        copies = points.gather(1, same.expand(-1, -1, 3))
+        return {
+            "queries": torch.where(chosen, copies, cloud(queries)),
+            "points": points,
+            "count": most,
+        }
 
     def oracle(
         self, queries: torch.Tensor, points: torch.Tensor, count: int

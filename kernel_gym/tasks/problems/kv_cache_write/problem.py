@@ -32,8 +32,20 @@ class KvCacheWrite(Problem):
         TensorArg("v_cache", torch.float16, in_place=True, shape="pages, 16, heads, head_dim"),
     )
     outputs = (
-        Output("new_k_cache", torch.float16, check=Check.EXACT, shape="pages, 16, heads, head_dim"),
-        Output("new_v_cache", torch.float16, check=Check.EXACT, shape="pages, 16, heads, head_dim"),
+        Output(
+            "new_k_cache",
+            torch.float16,
+            check=Check.EXACT,
+            shape="pages, 16, heads, head_dim",
+            place="k_cache",
+        ),
+        Output(
+            "new_v_cache",
+            torch.float16,
+            check=Check.EXACT,
+            shape="pages, 16, heads, head_dim",
+            place="v_cache",
+        ),
     )
     axes = (
         Axis("tokens", 1, 1 << 18),

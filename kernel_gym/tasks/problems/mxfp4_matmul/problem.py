@@ -18,7 +18,7 @@ class Mxfp4Matmul(Problem):
     Byte k of a row of `code` holds the code of column 2k in its low half and of column 2k + 1 in
     its high half. A code is a sign bit (8) and an index into `0, 0.5, 1, 1.5, 2, 3, 4, 6` (E2M1 of
     the OCP Microscaling Formats, 1.0). Sums are accumulated in float32 and rounded once. Scales are
-    from 100 to 140.
+    from 87 to 167.
     """
 
     name = "mxfp4_matmul"

@@ -58,12 +58,16 @@ class PairwiseDistance(Problem):
     distributions = ("normal", "uniform", "structured", "large")
 
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
-        """Draws p float32[batch, n, dim] and q float32[batch, m, dim]."""
+        """Draws p float32[batch, n, dim] and q float32[batch, m, dim].
+
+        An eighth of the points q are points p, at a distance of zero.
+        """
         batch, n, m, dim = (workload.dims[a] for a in ("batch", "n", "m", "dim"))
-        return {
-            "p": draw((batch, n, dim), torch.float32, workload.distribution, generator),
-            "q": draw((batch, m, dim), torch.float32, workload.distribution, generator),
-        }
+        p = draw((batch, n, dim), torch.float32, workload.distribution, generator)
+        q = draw((batch, m, dim), torch.float32, workload.distribution, generator)
+        at = torch.randint(n, (batch, m, 1), generator=generator).expand(-1, -1, dim)
+        same = torch.rand((batch, m, 1), generator=generator) < 1 / 8
+        return {"p": p, "q": torch.where(same, p.gather(1, at), q)}
 
     def oracle(self, p: torch.Tensor, q: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """By differences, which do not cancel."""

@@ -56,13 +56,17 @@ class Rope2d(Problem):
     distributions = ("normal", "offset", "tiny", "large")
 
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
-        """Draws x; tokens are the patches of images of random widths, read row by row."""
+        """Draws x; tokens are the patches of images of random widths, read row by row.
+
+        The pitches are those of the usual base, times up to two or a half.
+        """
         tokens, heads, width = (workload.dims[axis.name] for axis in self.axes)
         x = draw((tokens, heads, width), torch.float16, workload.distribution, generator)
         columns = int(torch.randint(8, 65, (), generator=generator))
         number = int(torch.randint(0, 64, (), generator=generator)) + torch.arange(tokens)
         place = torch.stack([number // columns % 64, number % columns], dim=1)
         pitch = 10000.0 ** (-torch.arange(0, width, 4, dtype=torch.float64) / width)
+        pitch *= 2.0 ** (2 * torch.rand(len(pitch), generator=generator) - 1)
         return {"x": x, "place": place.int(), "pitch": pitch.float()}
 
     def oracle(

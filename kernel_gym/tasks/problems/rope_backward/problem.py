@@ -82,10 +82,14 @@ class RopeBackward(Problem):
         return dims["tokens"] * (dims["heads"] + dims["kv_heads"]) * dims["head_dim"]
 
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
-        """Draws gradients by the distribution, the angles of a base, and positions."""
+        """Draws gradients by the distribution, the angles of a base, and positions.
+
+        Angles are one to two times smaller than those of the base, as in a longer context.
+        """
         tokens, heads, kv_heads, width, context = (workload.dims[a.name] for a in self.axes)
         base = one_of("base", (1e4, 5e5, 1e6), workload)
         pitch = base ** (-torch.arange(0, width, 2, dtype=torch.float64) / width)
+        pitch /= 1 + torch.rand((), generator=generator, dtype=torch.float64)
         angle = torch.arange(context, dtype=torch.float64)[:, None] * pitch
         kind = workload.distribution
         return {

@@ -19,7 +19,10 @@ from kernel_gym.tasks.workload import Workload
 
 
 class SgdMomentumStep(Problem):
-    """`d = g + decay p`, `v = momentum v + d`, `p = p - lr (d + momentum v)`, on flat vectors."""
+    """`d = g + decay p`, `v = momentum v + d`, `p = p - lr (d + momentum v)`, on flat vectors.
+
+    `param` and `velocity` are written in place and returned.
+    """
 
     name = "sgd_momentum_step"
     summary = "one SGD step with Nesterov momentum and weight decay, in place"
@@ -37,8 +40,8 @@ class SgdMomentumStep(Problem):
         ScalarArg("decay", float, values=(0.05, 1e-3, 0.2)),
     )
     outputs = (
-        Output("new_param", torch.float32, shape="rows * cols"),
-        Output("new_velocity", torch.float32, shape="rows * cols"),
+        Output("new_param", torch.float32, shape="rows * cols", place="param"),
+        Output("new_velocity", torch.float32, shape="rows * cols", place="velocity"),
     )
     axes = (Axis("rows", 1, 1 << 16), Axis("cols", 1, 1 << 17))
     train = points(
@@ -89,8 +92,9 @@ class SgdMomentumStep(Problem):
     ) -> tuple[torch.Tensor, ...]:
         """As PyTorch's single-tensor implementation spells it, in float32."""
         d = grad.add(param, alpha=decay)
-        v = torch.mul(velocity, momentum).add(d)
-        return param.add(d.add(v, alpha=momentum), alpha=-lr), v
+        velocity.mul_(momentum).add_(d)
+        param.add_(d.add(velocity, alpha=momentum), alpha=-lr)
+        return param, velocity
 
     def flops(self, dims: Dims) -> int:
         """Four products and four additions a parameter."""

@@ -68,7 +68,10 @@ class SpeculativeVerify(Problem):
     exchangeable = False
 
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
-        """Draws draft logits, target ones near them, tokens by the draft, and random numbers."""
+        """Draws draft logits, target ones near them, tokens by the draft, and random numbers.
+
+        Half of the rows begin with a run of random numbers of zero, which accept every token.
+        """
         rows, steps, vocab = (workload.dims[axis.name] for axis in self.axes)
         kind = workload.distribution
         logits = draw((rows, steps + 1, vocab), torch.float32, kind, generator)
@@ -77,12 +80,14 @@ class SpeculativeVerify(Problem):
         barred[..., 0] = False
         draft = torch.softmax(logits[:, :-1], dim=2)
         drafted = torch.multinomial(draft.flatten(0, 1), 1, generator=generator)
+        run = torch.randint(2 * steps + 1, (rows, 1), generator=generator) - steps
+        uniform = torch.rand((rows, steps), generator=generator)
         noise = -torch.log1p(-torch.rand((rows, vocab), generator=generator))
         return {
             "drafted": drafted.view(rows, steps).int(),
             "draft": draft,
             "target": torch.softmax(other.masked_fill(barred, float("-inf")), dim=2),
-            "uniform": torch.rand((rows, steps), generator=generator),
+            "uniform": uniform.masked_fill(torch.arange(steps) < run, 0.0),
             "noise": noise.clamp(min=1e-6),
         }
 
