@@ -124,5 +124,5 @@ def test_no_page_installs_the_package_from_an_index():
     pages = [*ROOT.glob("docs/**/*.md"), ROOT / "README.md", *ROOT.glob("examples/**/*")]
     for page in pages:
         if page.suffix in (".md", ".yml", ".yaml", ".sh", ".py"):
-            found = re.findall(r"pip install [^\n]*(?<![/\w])kernel-gym\b", page.read_text("utf-8"))
-            assert not [line for line in found if "-t kernel-gym" not in line], page
+            lines = re.findall(r"pip install [^\n]*(?<![/\w])kernel-gym\b", page.read_text("utf-8"))
+            assert not [line for line in lines if "-t kernel-gym" not in line], page
