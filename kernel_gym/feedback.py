@@ -271,7 +271,8 @@ def _profile(kernel: KernelFacts) -> list[str]:
         return []
     profile: dict[str, Any] = dict(kernel.profile)
     waits = [f"{name} {percent(share)}" for name, share in profile.get("stalls", {}).items()]
-    hot = [_hot(entry) for entry in profile.get("hot", ()) if entry["source"]]
+    entries = profile.get("lines") or profile.get("hot", ())
+    hot = [_hot(entry) for entry in entries if entry["source"]]
     reached = [
         f"{name} {percent(share)}" for name, share in profile.get("of_peak", {}).items() if share
     ]
@@ -280,9 +281,9 @@ def _profile(kernel: KernelFacts) -> list[str]:
 
 
 def _hot(entry: dict[str, Any]) -> str:
-    """Describes an instruction at which waves spend time."""
+    """Describes a source line on which waves spend time, and its dearest instruction."""
     mnemonic = entry["text"].partition(" ")[0][:MAX_NAME]
-    return f"{percent(entry['share'])} {mnemonic} ({entry['source'][-MAX_NAME:]})"
+    return f"{entry['source'][-MAX_NAME:]} {percent(entry['share'])} ({mnemonic})"
 
 
 def _advice(task: Task, evaluation: Evaluation) -> str:

@@ -74,7 +74,7 @@ def _kernel(kernel: KernelFacts) -> dict[str, Any]:
         facts |= {
             "stalls": profile.get("stalls", {}),
             "of_peak": profile.get("of_peak", {}),
-            "hottest": _hottest(profile.get("hot", ())),
+            "hottest": _hottest(profile.get("lines") or profile.get("hot", ())),
         }
     return inert_json(facts)
 

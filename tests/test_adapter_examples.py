@@ -75,6 +75,28 @@ def test_an_example_imports_what_its_adapter_has(path):
             assert {alias.name for alias in node.names} <= defined
 
 
+@pytest.mark.parametrize(
+    ("name", "package"),
+    [
+        ("with_nemo_gym", "nemo_gym"),
+        ("with_openenv", "openenv"),
+        ("with_skyrl", "skyrl_gym"),
+        ("with_tinker", "tinker_cookbook"),
+        ("with_verifiers", "verifiers"),
+        ("with_verl", "verl"),
+    ],
+)
+def test_an_example_without_its_package_says_what_to_install(name, package):
+    program = f"import sys, runpy; sys.modules[{package!r}] = None; "
+    program += f"runpy.run_path('examples/adapters/{name}.py', run_name='__main__')"
+    done = subprocess.run(
+        [sys.executable, "-c", program, "unused"], cwd=ROOT, capture_output=True, text=True
+    )
+    assert done.returncode == 1
+    assert "is missing: pip install '" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NEEDS)
 def test_an_example_plays_an_episode(name):

@@ -1,16 +1,20 @@
 """The recipes for clusters: they parse, and what they start exists. No cluster is asked."""
 
+import json
 import os
 import re
 import shlex
 import signal
 import subprocess
+import tomllib
 
 import pytest
+import torch
 import yaml
 from typer.testing import CliRunner
 
 from kernel_gym.cli import app
+from kernel_gym.devices import resolve
 from tests.test_architecture import ROOT
 
 DEPLOY = ROOT / "examples" / "deploy"
@@ -83,3 +87,42 @@ def test_the_batch_script_stops_the_service_and_then_ray(tmp_path):
     assert calls.read_text().splitlines() == expected
     address = (tmp_path / "folder" / "address").read_text().strip()
     assert re.fullmatch(r"http://[\w.-]+:8123", address)
+
+
+def test_the_recipes_start_on_a_gpu_of_amd(manifests, monkeypatch):
+    """PyTorch for ROCm names its GPUs `rocm:0`; a build for CUDA, `cuda:0`."""
+    monkeypatch.setattr(torch.version, "hip", "7.0")
+    monkeypatch.setattr(torch.version, "cuda", None)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    (container,) = manifests["Deployment"]["spec"]["template"]["spec"]["containers"]
+    (device,) = [one.partition("=")[2] for one in container["args"] if "--device" in one]
+    assert resolve(device) == "rocm:0"
+    assert "--device auto " in SLURM.read_text(encoding="utf-8")
+
+
+def test_the_steps_of_the_image_run_as_far_as_they_need_no_container(tmp_path):
+    text = (DEPLOY / "Dockerfile").read_text(encoding="utf-8").replace("\\\n", " ")
+    steps = [line.split(None, 1) for line in text.splitlines() if line and line[0] not in "# "]
+    names = [name for name, _ in steps]
+    assert names == ["ARG", "FROM", "RUN", "WORKDIR", "COPY", "RUN", "WORKDIR", "CMD"]
+    (install,) = [rest for name, rest in steps if name == "RUN" and "pip install" in rest]
+    select, pip, _ = install.split(" && ")
+    kept = tmp_path / "constraints.txt"
+    subprocess.run(select.replace("/tmp/constraints.txt", str(kept)), shell=True, cwd=ROOT)
+    lines = kept.read_text(encoding="utf-8").splitlines()
+    whole = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    assert {line.partition("==")[0] for line in set(whole) - set(lines)} == {"torch", "triton"}
+    (wanted,) = re.findall(r"'\.\[(.*)\]'", pip)
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert set(wanted.split(",")) <= set(extras["optional-dependencies"])
+    require_known([*json.loads(steps[-1][1])])
+
+
+def test_no_page_installs_the_package_from_an_index():
+    """It is on none yet, so that a stranger might take its name."""
+    pages = [*ROOT.glob("docs/**/*.md"), ROOT / "README.md", *ROOT.glob("examples/**/*")]
+    for page in pages:
+        if page.suffix in (".md", ".yml", ".yaml", ".sh", ".py"):
+            lines = re.findall(r"pip install [^\n]*(?<![/\w])kernel-gym\b", page.read_text("utf-8"))
+            assert not [line for line in lines if "-t kernel-gym" not in line], page

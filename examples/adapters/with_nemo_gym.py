@@ -5,12 +5,16 @@ python -m kernel_gym.envs.adapters.nemo_gym    # started by NeMo Gym as a resour
 KERNEL_GYM_DEVICE=sim:gfx942 python examples/adapters/with_nemo_gym.py
 """
 
-from fastapi.testclient import TestClient
-from nemo_gym.base_resources_server import BaseResourcesServerConfig
-from nemo_gym.server_utils import ServerClient
-
-from kernel_gym.envs.adapters.nemo_gym import KernelServer
 from kernel_gym.tasks import get_task
+
+try:
+    from fastapi.testclient import TestClient
+    from nemo_gym.base_resources_server import BaseResourcesServerConfig
+    from nemo_gym.server_utils import ServerClient
+
+    from kernel_gym.envs.adapters.nemo_gym import KernelServer
+except ImportError as error:
+    raise SystemExit(f"{error.name} is missing: pip install 'nemo-gym'") from None
 
 TASK = "triton2triton/softmax"
 ROW = {"responses_create_params": {"input": [{"role": "user", "content": "prompt"}]}, "task": TASK}

@@ -7,8 +7,12 @@ python examples/adapters/with_openenv.py http://127.0.0.1:8000
 
 import sys
 
-from kernel_gym.envs.adapters.openenv_client import KernelAction, KernelClient
 from kernel_gym.tasks import get_task
+
+try:
+    from kernel_gym.envs.adapters.openenv_client import KernelAction, KernelClient
+except ImportError as error:
+    raise SystemExit(f"{error.name} is missing: pip install 'openenv>=0.10,<0.11'") from None
 
 TASK = "triton2triton/softmax"
 

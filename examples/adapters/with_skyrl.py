@@ -7,10 +7,14 @@ kernel-gym tasks export --format skyrl --suite quickstart --out prompts.parquet
 KERNEL_GYM_DEVICE=sim:gfx942 python examples/adapters/with_skyrl.py
 """
 
-import skyrl_gym
-
-from kernel_gym.envs.adapters.skyrl import NAME, register
 from kernel_gym.tasks import get_task
+
+try:
+    import skyrl_gym
+
+    from kernel_gym.envs.adapters.skyrl import NAME, register
+except ImportError as error:
+    raise SystemExit(f"{error.name} is missing: pip install 'skyrl-gym>=0.4,<0.5'") from None
 
 TASK = "triton2triton/softmax"
 

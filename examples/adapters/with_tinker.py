@@ -10,9 +10,13 @@ KERNEL_GYM_DEVICE=sim:gfx942 python examples/adapters/with_tinker.py
 
 import asyncio
 
-from kernel_gym.envs.adapters.tinker import KernelMessageEnv
-from kernel_gym.envs.adapters.tinker_dataset import KernelDatasetBuilder
 from kernel_gym.tasks import get_task
+
+try:
+    from kernel_gym.envs.adapters.tinker import KernelMessageEnv
+    from kernel_gym.envs.adapters.tinker_dataset import KernelDatasetBuilder
+except ImportError as error:
+    raise SystemExit(f"{error.name} is missing: pip install 'tinker-cookbook>=0.6,<0.7'") from None
 
 TASK = "triton2triton/softmax"
 

@@ -10,13 +10,17 @@ from contextlib import asynccontextmanager
 from itertools import islice
 from types import SimpleNamespace
 
-from kernel_gym.envs.adapters.verifiers import (
-    KernelEnvConfig,
-    KernelTaskset,
-    KernelTasksetConfig,
-    VerifiersKernelEnv,
-)
 from kernel_gym.tasks import get_task
+
+try:
+    from kernel_gym.envs.adapters.verifiers import (
+        KernelEnvConfig,
+        KernelTaskset,
+        KernelTasksetConfig,
+        VerifiersKernelEnv,
+    )
+except ImportError as error:
+    raise SystemExit(f"{error.name} is missing: pip install 'verifiers>=0.4,<0.5'") from None
 
 TASK = "triton2triton/softmax"
 

@@ -14,10 +14,14 @@
 import asyncio
 from pathlib import Path
 
-from verl.tools.tool_registry import initialize_tools_from_config
-
-from kernel_gym.envs.adapters.verl import compute_score
 from kernel_gym.tasks import get_task
+
+try:
+    from verl.tools.tool_registry import initialize_tools_from_config
+
+    from kernel_gym.envs.adapters.verl import compute_score
+except ImportError as error:
+    raise SystemExit(f"{error.name} is missing: pip install 'verl>=0.9,<0.10'") from None
 
 TASK = "triton2triton/softmax"
 REPLY = get_task(TASK).start_source

@@ -21,7 +21,7 @@ ray start --head --num-gpus=8 --include-dashboard=false --disable-usage-stats
 echo "http://$(hostname -f):$PORT" > "$FOLDER/address"  # the trainer's KERNEL_GYM_EXECUTOR
 
 trap 'kill -TERM $(jobs -p) || true' TERM # before the start: the signal may come at any time
-kernel-gym serve --executor ray --device cuda:0 --folder "$FOLDER" \
+kernel-gym serve --executor ray --device auto --folder "$FOLDER" \
     --host 0.0.0.0 --port "$PORT" --tokens "$FOLDER/tokens.toml" &
 wait || true
 wait || true # after the signal: until running evaluations are done

@@ -30,6 +30,8 @@ class TaskSummary:
     """The highest reward of a submission."""
     speedup: float | None
     unseen_speedup: float | None
+    source: str = ""
+    """The file of the best submission in the run folder; empty if none is correct."""
     copied: bool = False
     """Whether the best submission is the start kernel up to comments and layout."""
 
@@ -110,6 +112,7 @@ def summarise_task(task_id: str, turns: Iterable[TurnRecord]) -> TaskSummary:
         reward=max(rewards, default=None),
         speedup=best.evaluation.speedup if best else None,
         unseen_speedup=best.evaluation.unseen_speedup if best else None,
+        source=best.source if best else "",
         copied=best is not None and best.evaluation.copied,
     )
 

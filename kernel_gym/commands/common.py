@@ -118,15 +118,16 @@ def summary_table(summary: Any) -> Table:
     table.add_column("each turn", no_wrap=not several)
     for header in ("speedup", "unseen"):
         table.add_column(header, justify="right", no_wrap=True)
+    table.add_column("best file", overflow="fold")
     for task in summary.tasks:
-        speedups = factor(task.speedup), factor(task.unseen_speedup)
+        best = factor(task.speedup), factor(task.unseen_speedup), task.source
         samples = [("", "\n".join(_turns(task)))]
         if several:
             samples = _samples(task)
         for number, (sample, turns) in enumerate(samples):
             cells = [task.task] if number == 0 else [""]
             cells += [sample] if several else []
-            table.add_row(*cells, turns or "[dim]none[/]", *(speedups if number == 0 else ("", "")))
+            table.add_row(*cells, turns or "[dim]none[/]", *(best if number == 0 else ("",) * 3))
     return table
 
 

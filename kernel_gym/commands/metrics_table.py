@@ -1,4 +1,7 @@
-"""Shows a run's metrics as a table: the headline metrics, and others that fit on one line."""
+"""Shows the metrics of a run that most readers need: right, fast, on unseen shapes, and the cost.
+
+`metrics.json` and the report have all of them, with the curve of `fast_p`.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from typing import Any
 from rich import box
 from rich.table import Table
 
-from kernel_gym.formatting import NOTHING, factor, percent
+from kernel_gym.formatting import NOTHING, factor
 
 
 def metrics_table(metrics: dict[str, Any]) -> Table:
@@ -31,29 +34,42 @@ def metrics_table(metrics: dict[str, Any]) -> Table:
     for name, own in metrics["origin"].items():
         speedup = f" at {factor(own['speedup'])}" if own["speedup"] else ""
         table.add_row(f"attempts: {name}", f"{own['attempts']}{speedup}", "")
-    for name, found in metrics["groups"].items():
-        if deviance := found["deviance"]:
-            shown = f"df {deviance['degrees']}, p {deviance['p_value']:.2g}"
-            expected = percent(deviance["expected"])
-            share = f"{percent(deviance['explained'])}, by chance {expected}"
-            table.add_row(f"deviance explained by {name}", share, shown)
+    if spent := _spent(metrics["usage"]):
+        table.add_row(*spent, "")
     return table
 
 
+SHOWN = (
+    "execution_accuracy",
+    "fast_1",
+    "geometric_speedup_of_correct",
+    "speed_of_light",
+    "reward",
+)
+"""The headline metrics that the table has."""
+
+
+def _spent(usage: dict[str, float]) -> tuple[str, str] | None:
+    """Tokens and US dollars; None for a policy that counts neither."""
+    read, written = int(usage["prompt_tokens"]), int(usage["completion_tokens"])
+    if not read and not written:
+        return None
+    dollars = f", {usage['cost']:,.4g} USD" if usage["cost"] else ""
+    return "tokens read, written", f"{read:,}, {written:,}{dollars}"
+
+
 def _estimates(metrics: dict[str, Any]) -> Iterator[tuple[str, dict[str, float | None]]]:
-    for name, estimate in metrics["headline"].items():
-        if name != "fast_1":  # it is in the curve
-            yield name, estimate
-    for row in metrics["fast_p"]:
-        yield f"fast_{row['p']:g}", row["share"]
+    """The estimates that have a value, in the order of the table."""
+    rows = [(name, metrics["headline"][name]) for name in SHOWN]
     compiled = metrics["fast_p_compiled"]
-    for row in compiled["rows"] if compiled["tasks"] else ():
-        yield f"fast_{row['p']:g} over torch.compile", row["share"]
+    faster = [row for row in compiled["rows"] if row["p"] == 1] if compiled["tasks"] else []
+    rows += [("fast_1 over torch.compile", row["share"]) for row in faster]
     for row in metrics["at_k"] if metrics["samples"] > 1 else ():
-        yield f"pass@{row['k']}", row["pass"]
-        yield f"best@{row['k']} speedup", row["best_speedup"]
-    for name in ("conditional_correctness", "retention"):
-        yield f"unseen {name}", metrics["unseen"][name]
+        rows += [(f"pass@{row['k']}", row["pass"])]
+        rows += [(f"best@{row['k']} speedup", row["best_speedup"])]
+    names = ("conditional_correctness", "retention")
+    rows += [(f"unseen {name}", metrics["unseen"][name]) for name in names]
+    yield from (row for row in rows if row[1]["value"] is not None)
 
 
 def described(name: str, estimate: dict[str, float | None], sign: str = "") -> tuple[str, str]:

@@ -84,6 +84,8 @@ class Custom:
         if evaluation.outcome is Outcome.INFRA:
             return RewardResult(None)
         result = self.function(evaluation)
+        if isinstance(result, str | bytes):
+            raise RewardError(f"{self.function!r}: found {result!r}, expected a number")
         if not isinstance(result, RewardResult):
             result = RewardResult(None if result is None else float(result))
         if result.value is not None and math.isnan(result.value):

@@ -1,8 +1,10 @@
 """The metrics of runs whose figures are known by hand."""
 
+import io
 import json
 
 import pytest
+from rich.console import Console
 from scipy import stats
 from typer.testing import CliRunner
 
@@ -10,7 +12,7 @@ from kernel_gym.analysis.breakdown import run_metrics
 from kernel_gym.analysis.compare import compare
 from kernel_gym.analysis.metrics import attempts, fast_p_compiled
 from kernel_gym.cli import app
-from kernel_gym.commands.metrics_table import _estimates
+from kernel_gym.commands.metrics_table import _estimates, metrics_table
 from kernel_gym.imports import imported
 from kernel_gym.imports.manifest import (
     CompiledBaseline,
@@ -319,6 +321,16 @@ def test_a_run_without_compiled_baselines_shows_none(metrics):
     assert metrics["fast_p_compiled"]["tasks"] == 0
     text = " ".join(name for name, _ in _estimates(metrics))
     assert "torch.compile" not in text
+
+
+def test_the_table_answers_in_few_lines_and_has_tokens_and_cost(metrics):
+    console = Console(width=100, file=io.StringIO())
+    console.print(metrics_table(metrics))
+    text = console.file.getvalue()
+    assert "tokens read, written" in text
+    assert "USD" in text
+    assert "fast_5" not in text
+    assert len(text.splitlines()) <= 30
 
 
 def test_the_compiled_speedup_is_that_of_the_device(tmp_path, monkeypatch):

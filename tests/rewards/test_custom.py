@@ -135,3 +135,8 @@ def test_what_is_not_a_number_is_masked_with_a_warning(result, caplog):
     reward = get_reward(lambda evaluation: result)(passing(2.0, 2.0))
     assert (reward.value, reward.masked) == (None, True)
     assert "is not a number" in caplog.text
+
+
+def test_a_text_is_no_number():
+    with pytest.raises(RewardError, match="found '3', expected a number"):
+        get_reward(lambda evaluation: "3")(passing(2.0, 2.0))

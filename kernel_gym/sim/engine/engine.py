@@ -37,6 +37,7 @@ from kernel_gym.sim.engine.kernarg import Dim3, dim3, pack_kernarg
 from kernel_gym.sim.engine.kernel import Kernel, LoadedProgram, assign_registers
 from kernel_gym.sim.timing.model import LaunchModel, Modelled, Trace, l1_sets
 from kernel_gym.sim.timing.occupancy import Occupancy
+from kernel_gym.sim.timing.profile import hot_lines
 
 __all__ = [
     "AsmError",
@@ -387,6 +388,11 @@ class Engine:
             number = entry.pop("instruction")
             entry["text"] = kernel.decoded.instructions[number].text
             entry["source"] = kernel.source_of(number)
+        instructions = kernel.decoded.instructions
+        modelled.profile["lines"] = hot_lines(
+            (kernel.source_of(number), instructions[number].text, share)
+            for number, share in modelled.profile["lines"]
+        )
         return modelled
 
     def _request(

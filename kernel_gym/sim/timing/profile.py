@@ -5,7 +5,7 @@ A profile is JSON-able data. :func:`profile_text` renders it for people and poli
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,9 @@ from kernel_gym.sim.timing.occupancy import Occupancy
 from kernel_gym.sim.timing.traffic import Traffic
 
 HOT_INSTRUCTIONS = 8
+HOT_LINES = 8
+MIN_SHARE = 1e-4
+"""Instructions with a smaller share of the waves' time count for no source line."""
 BUSY_UNIT = 0.65
 """A unit that is busy for at least this share bounds the launch. Otherwise latency does."""
 MAX_TEXT = 2000
@@ -60,7 +63,7 @@ def describe_profile(
         spent: Wave cycles by instruction.
 
     Returns:
-        JSON-able data; ``hot`` names instructions by number.
+        JSON-able data; ``hot`` and ``lines`` name instructions by number.
     """
     pipes = utilisation(request)
     return {
@@ -88,6 +91,7 @@ def describe_profile(
             "explained": round(request.explained, 4),
         },
         "hot": hot_instructions(spent),
+        "lines": spent_instructions(spent),
     }
 
 
@@ -153,10 +157,43 @@ def hot_instructions(spent: npt.NDArray[np.float64]) -> list[dict[str, Any]]:
     ]
 
 
+def spent_instructions(spent: npt.NDArray[np.float64]) -> list[tuple[int, float]]:
+    """All instructions with a share of the waves' time that counts, and the share."""
+    total = float(spent.sum())
+    counting = np.flatnonzero(spent >= total * MIN_SHARE) if total > 0 else ()
+    return [(int(i), float(spent[i]) / total) for i in counting]
+
+
+def hot_lines(shares: Iterable[tuple[str, str, float]]) -> list[dict[str, Any]]:
+    """The source lines on which waves spend most time.
+
+    Args:
+        shares: The source line, the text and the share of each instruction.
+
+    Returns:
+        For each line its share, and the text of its dearest instruction.
+    """
+    totals: dict[str, float] = {}
+    dearest: dict[str, tuple[float, str]] = {}
+    for source, text, share in shares:
+        if source:
+            totals[source] = totals.get(source, 0.0) + share
+            dearest[source] = max(dearest.get(source, (0.0, "")), (share, text))
+    ordered = sorted(totals.items(), key=lambda item: -item[1])[:HOT_LINES]
+    return [
+        {"source": source, "share": round(share, 4), "text": dearest[source][1]}
+        for source, share in ordered
+    ]
+
+
 def without_folders(profile: Mapping[str, Any]) -> dict[str, Any]:
     """A copy of a profile without the folders of source files, which differ between runs."""
-    hot = [h | {"source": h.get("source", "").rpartition("/")[2]} for h in profile.get("hot", ())]
-    return {**profile, "hot": hot} if profile else {}
+    short = {
+        key: [h | {"source": h.get("source", "").rpartition("/")[2]} for h in profile.get(key, ())]
+        for key in ("hot", "lines")
+        if key in profile
+    }
+    return {**profile, **short}
 
 
 def profile_text(name: str, profile: Mapping[str, Any]) -> str:
@@ -194,6 +231,8 @@ def profile_text(name: str, profile: Mapping[str, Any]) -> str:
         "  of peak: " + _shares(profile["of_peak"]),
         "  busy in a compute unit: " + _shares(profile["utilisation"]),
         "  waves spend: " + _shares(dict(list(profile["stalls"].items())[:5])),
+        "  hottest lines: "
+        + _shares({h["source"].rpartition("/")[2]: h["share"] for h in profile["lines"][:4]}),
         "  hottest instructions:",
     ]
     for entry in profile["hot"]:

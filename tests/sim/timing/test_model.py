@@ -105,6 +105,12 @@ def test_profile_says_what_bounds(engine):
     assert profile["bytes"]["read"] >= 2 * 1024 * 256 * 2
     assert profile["bytes"]["written"] >= 1024 * 1024 * 2
     assert profile["hot"][0]["source"].split(":")[0].endswith("triton_kernels.py")
+    lines = profile["lines"]
+    assert [one["share"] for one in lines] == sorted((one["share"] for one in lines), reverse=True)
+    assert sum(one["share"] for one in lines) > 0.5 > profile["hot"][0]["share"]
+    by_line = {one["source"]: one["share"] for one in lines}
+    for one in profile["hot"]:
+        assert by_line.get(one["source"], 1) >= one["share"]
     assert profile["launch_us"] == pytest.approx(hw.LAUNCH_S * 1e6)
 
 
