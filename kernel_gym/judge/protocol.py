@@ -83,6 +83,10 @@ class PairedTiming:
     """The length of a block, without what prepares its calls."""
     max_calls: int = 12
     """The most calls in a block."""
+    block_bytes: int = 48 << 20
+    """Inputs of a block. Larger ones take the time of fewer calls to draw and to copy."""
+    min_calls: int = 2
+    """The least calls in a block, if they fit the shared memory."""
     min_pairs: int = 6
     """The least pairs of blocks."""
     max_pairs: int = 60

@@ -160,7 +160,11 @@ def main(words: list[str]) -> None:
             message = channel.recv()
         except ChannelClosed:
             return
-        channel.send(encode_answer(REQUESTS.answer(launcher, message.header, message.buffers)))
+        answer = encode_answer(REQUESTS.answer(launcher, message.header, message.buffers))
+        try:
+            channel.send(answer)
+        except ChannelClosed:
+            return
 
 
 if __name__ == "__main__":

@@ -37,6 +37,11 @@ class ReferenceExecution:
 
     recaptured = False
 
+    @property
+    def input_bytes(self) -> int:
+        """Bytes that `begin` copies from the host."""
+        return sum(storage.nbytes for storage in self._storages)
+
     def __init__(self, driver: GpuDriver, source: str, entry: str, arguments: list[Any]) -> None:
         import torch
 

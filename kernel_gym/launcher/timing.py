@@ -2,8 +2,9 @@
 
 A call is prepared and timed by the same code, whatever does its work: the steps of a plan, or
 PyTorch. All is queued on one stream, so that no call runs beside another one. Writing to a large
-piece of memory makes the caches cold. It also keeps the device busy until the host has queued the
-call behind it, so that the time between the two events has no time of the host.
+piece of memory makes the caches cold. More such writes before the first call keep the device busy
+until the host has queued all calls: a device that waits for the host takes up to a microsecond more
+for a launch.
 """
 
 from __future__ import annotations
@@ -15,6 +16,12 @@ from typing import Protocol
 from kernel_gym.launcher.driver import GpuDriver
 
 _WORD_BYTES = 4
+_QUEUE_SECONDS = 200e-6
+"""Seconds that a slow host needs to queue a call."""
+_COPY_RATE = 50e9
+"""Bytes/s of copies from the host: the device is busy with the inputs of a call at least so long."""
+_MAX_LEAD = 200
+"""Most writes before the first call."""
 
 
 class Work(Protocol):
@@ -32,6 +39,10 @@ class Work(Protocol):
 
     def capture(self) -> tuple[Callable[[], None], Callable[[], None]]:
         """Captures the work as a graph; returns what queues the graph, and what destroys it."""
+
+    @property
+    def input_bytes(self) -> int:
+        """Bytes that `begin` copies from the host."""
 
     @property
     def recaptured(self) -> bool:
@@ -62,6 +73,14 @@ class CallTimer:
         self._driver, self._flush = driver, flush
         self._caches = driver.allocate(flush)
         self._written = 0
+        before, after = driver.create_event(), driver.create_event()
+        self._make_cold()
+        driver.record_event(before)
+        self._make_cold()
+        driver.record_event(after)
+        self._flush_seconds = max(1e-6, driver.elapsed(before, after))
+        driver.destroy_event(before)
+        driver.destroy_event(after)
 
     def seconds(self, work: Work, calls: Sequence[CallPlaces], graph: bool) -> list[float]:
         """Returns the seconds of each call.
@@ -73,12 +92,16 @@ class CallTimer:
         """
         driver = self._driver
         events = [(driver.create_event(), driver.create_event()) for _ in calls]
-        start, end = (work.queue, _nothing)
-        for number, (places, (before, after)) in enumerate(zip(calls, events, strict=True)):
+        start, end = work.queue, _nothing
+        if graph and not work.recaptured:
+            start, end = work.capture()
+        self._keep_busy(len(calls), work.input_bytes)
+        for places, (before, after) in zip(calls, events, strict=True):
             work.begin(places.inputs)
-            if graph and (number == 0 or work.recaptured):
+            if work.recaptured:  # the code was loaded again, for which the device was waited for
                 end()
-                start, end = work.capture()
+                start, end = work.capture() if graph else (work.queue, _nothing)
+                self._keep_busy(1, 0)
             self._make_cold()
             driver.record_event(before)
             start()
@@ -90,6 +113,13 @@ class CallTimer:
         for event in (event for pair in events for event in pair):
             driver.destroy_event(event)
         return seconds
+
+    def _keep_busy(self, calls: int, input_bytes: int) -> None:
+        """Queues writes until the host has queued so many calls."""
+        busy = self._flush_seconds + input_bytes / _COPY_RATE
+        seconds = _QUEUE_SECONDS + calls * max(0.0, _QUEUE_SECONDS - busy)
+        for _ in range(min(_MAX_LEAD, int(seconds / self._flush_seconds))):
+            self._make_cold()
 
     def _make_cold(self) -> None:
         self._written = (self._written + 1) % 256

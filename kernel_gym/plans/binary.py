@@ -24,6 +24,8 @@ _PROPERTIES_AT, _QUEUE_POINTER = 56, 1 << 2
 _DESCRIPTOR = ".kd"
 PERMITTED = frozenset(("vprintf", "__assertfail"))
 """Functions of the driver that a kernel may call: they print."""
+_OWN = ".nv."
+"""Symbols of NVIDIA's linker, such as the start of reserved shared memory."""
 _FIXED = (".dynamic", ".relro_padding", ".got", ".nv.constant")
 """Writable sections that are no variables."""
 
@@ -51,7 +53,7 @@ def features_of(code: PlanCode) -> BinaryFeatures:
     sections = list(_sections(code.content))
     variables = any(_is_variable(section) for section in sections)
     symbols = [one for section in sections for one in _symbols(code.content, section, sections)]
-    missing = {s.name for s in symbols if s.name and not s.section and s.name not in PERMITTED}
+    missing = {s.name for s in symbols if not s.section and _is_of_others(s.name)}
     queue = code.form is CodeForm.HSACO and any(
         _asks_for_queue(code.content, symbol, sections) for symbol in symbols
     )
@@ -98,6 +100,11 @@ def _symbols(content: bytes, section: _Section, sections: list[_Section]) -> Ite
     for place in range(section.offset, section.offset + section.size - 23, _SYMBOL.size):
         name, _, _, where, value, _ = _SYMBOL.unpack_from(content, place)
         yield _Symbol(_text(content, texts + name), where, value)
+
+
+def _is_of_others(name: str) -> bool:
+    """Whether a symbol that a code object lacks is a function or a variable of somebody else."""
+    return bool(name) and not name.startswith(_OWN) and name not in PERMITTED
 
 
 def _asks_for_queue(content: bytes, symbol: _Symbol, sections: list[_Section]) -> bool:

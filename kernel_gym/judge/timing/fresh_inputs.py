@@ -16,6 +16,7 @@ from kernel_gym.devices.answers import StatedOutput, stated_outputs
 from kernel_gym.devices.base import InfraError, SharedMemory, TimedCall
 from kernel_gym.devices.placement import storage_bytes
 from kernel_gym.judge.attempt import Verdict
+from kernel_gym.judge.protocol import TIMING
 from kernel_gym.judge.timing.deferred_checks import DeferredChecks
 from kernel_gym.records import Outcome
 from kernel_gym.tasks.problem import Value
@@ -56,10 +57,12 @@ class FreshInputs:
         self.first = self._drawn()
         """A set of inputs, for the form of the calls."""
         size = _aligned(sum(data.numel() for data in _tensors(self.first)))
-        self.most_calls = (memory.size - self._results) // max(1, size)
-        """The most calls of a block."""
-        if self.most_calls < 1:
+        fit = (memory.size - self._results) // max(1, size)
+        if fit < 1:
             raise InfraError(f"the inputs of {workload} do not fit the shared memory")
+        quick = max(TIMING.min_calls, TIMING.block_bytes // max(1, size))
+        self.most_calls = min(fit, quick)
+        """The most calls of a block."""
         self._kept: _Kept | None = None
 
     def draw(self, calls: int, kept: int | None) -> list[TimedCall]:
