@@ -42,7 +42,7 @@ def softmax(x):
     spin[(132,)](out, COUNT, out.numel(), num_warps=4)
     return out
 """
-AA_COMPARISONS = 40
+AA_COMPARISONS = 24
 
 
 def main() -> int:
@@ -118,7 +118,7 @@ def attacks(device: str, pattern: str) -> bool:
     right = True
     with Evaluator(device, seed=1) as judge:
         for exploit in load_exploits(SUITE):
-            if not fnmatch.fnmatch(exploit.name, pattern or "*gpu*"):
+            if exploit.device != "gpu" or not fnmatch.fnmatch(exploit.name, pattern or "*"):
                 continue
             played = judge.evaluate(exploit.task, exploit.source)
             passed = played.outcome is Outcome.PASSED
