@@ -178,9 +178,7 @@ def _spinning(gpu: Any, task: Any, count: int) -> Any:
     return session
 
 
-def _print_clock(
-    microseconds: float, share: float, same: list[Any], other: list[Any]
-) -> None:
+def _print_clock(microseconds: float, share: float, same: list[Any], other: list[Any]) -> None:
     halves = [half for _, half, _ in same]
     covered = sum(abs(mean) <= half for mean, half, _ in same) / len(same)
     told = sum(mean + half < 0 for mean, half, _ in other) / len(other)
@@ -242,7 +240,9 @@ def _rate_worker(device: str, jobs: list[str], number: int, begin: Any, done: An
 def _shown(record: Any, name: str = "") -> bool:
     wall = json.dumps({k: round(v, 2) for k, v in record.wall_seconds.items()})
     paid = f"{record.speedup:.3f} {record.speedup_low:.3f}" if record.speedup else "-"
-    text = f"{record.message[:200]} {record.detail[-300:]}" if str(record.outcome) != "passed" else ""
+    text = (
+        f"{record.message[:200]} {record.detail[-300:]}" if str(record.outcome) != "passed" else ""
+    )
     print(f"{name or record.task:36} {record.outcome} {paid} {wall} {text}", flush=True)
     return str(record.outcome) == "passed"
 
