@@ -4,8 +4,8 @@
 
 Parts: `smoke` (one evaluation, and what a call costs), `starts` (start kernels of the quickstart
 suite), `clock` (A/A and small differences), `attacks` (exploits for GPUs with their controls),
-`honest:FOLDER` (other kernels), `rate` (evaluations a minute with four evaluators). Each part prints
-a table. Exit code 1 if a start kernel, an honest kernel or an attack is judged wrongly.
+`honest:FOLDER` (other kernels), `rate` (evaluations a minute with four evaluators). Each part
+prints a table. Exit code 1 if a start kernel, an honest kernel or an attack is judged wrongly.
 """
 
 from __future__ import annotations
@@ -164,9 +164,12 @@ def _compared(gpu: Any, first: int, second: int, seed: int) -> tuple[float, floa
 
     task = get_task("triton2triton/softmax")
     workload = train_workloads(task.problem, gpu.description.scale)[0]
-    with closing(_spinning(gpu, task, first)) as one, closing(_spinning(gpu, task, second)) as two:
-        with gpu.held(Exclusivity.ALONE):
-            result = compare_sessions(task, workload, one, two, seed, gpu, DeferredChecks())
+    with (
+        closing(_spinning(gpu, task, first)) as one,
+        closing(_spinning(gpu, task, second)) as two,
+        gpu.held(Exclusivity.ALONE),
+    ):
+        result = compare_sessions(task, workload, one, two, seed, gpu, DeferredChecks())
     assert isinstance(result, PairedResult), result
     return result.interval.mean, result.interval.half, result.candidate_seconds
 
@@ -238,13 +241,13 @@ def _rate_worker(device: str, jobs: list[str], number: int, begin: Any, done: An
 
 
 def _shown(record: Any, name: str = "") -> bool:
+    """Prints a record; returns whether it has passed."""
     wall = json.dumps({k: round(v, 2) for k, v in record.wall_seconds.items()})
     paid = f"{record.speedup:.3f} {record.speedup_low:.3f}" if record.speedup else "-"
-    text = (
-        f"{record.message[:200]} {record.detail[-300:]}" if str(record.outcome) != "passed" else ""
-    )
+    passed = str(record.outcome) == "passed"
+    text = "" if passed else f"{record.message[:200]} {record.detail[-300:]}"
     print(f"{name or record.task:36} {record.outcome} {paid} {wall} {text}", flush=True)
-    return str(record.outcome) == "passed"
+    return passed
 
 
 PARTS = {

@@ -19,7 +19,7 @@ _WORD_BYTES = 4
 _QUEUE_SECONDS = 200e-6
 """Seconds that a slow host needs to queue a call."""
 _COPY_RATE = 50e9
-"""Bytes/s of copies from the host: the device is busy with the inputs of a call at least so long."""
+"""Bytes/s of copies from the host, at most: so long the device is busy with inputs of a call."""
 _MAX_LEAD = 200
 """Most writes before the first call."""
 
