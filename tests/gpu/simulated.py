@@ -13,7 +13,7 @@ from kernel_gym.devices.gpu.device import GpuDevice, GpuRecipe
 from kernel_gym.devices.gpu.launchers import LauncherRecipe
 from kernel_gym.evaluator import Evaluator
 from kernel_gym.records import Clock
-from kernel_gym.worker.hip.drop_in.folders import library_folder
+from kernel_gym.simulated_rocm.folders import library_folder
 
 SHARED_BYTES = 64 << 20
 FLUSH_BYTES = 1 << 16

@@ -12,8 +12,8 @@ from kernel_gym.judge.timing.deferred_checks import DeferredChecks
 from kernel_gym.judge.timing.fresh_inputs import FreshInputs
 from kernel_gym.judge.timing.gpu import compare_sessions
 from kernel_gym.judge.timing.paired import PairedResult
+from kernel_gym.simulated_rocm.folders import library_folder
 from kernel_gym.tasks import Scale, get_task, make_inputs, train_workloads
-from kernel_gym.worker.hip.drop_in.folders import library_folder
 from tests.gpu.simulated import device
 
 pytestmark = pytest.mark.skipif(library_folder() is None, reason="the HIP runtime is not built")
