@@ -52,7 +52,7 @@ def recorded(name: str, source: str | None = None):
         assert session.load(source or task.start_source) is None
         plan = session.record(inputs, dims)
         assert isinstance(plan, LaunchPlan), plan
-        return plan, inputs, session.execute(plan, inputs, dims)
+        return plan, inputs, session.call(inputs, dims)
 
 
 def bytes_of(inputs) -> bytes:
