@@ -7,7 +7,7 @@ is a value (`Failed`). A failure of the machine raises `InfraError`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import StrEnum
@@ -17,7 +17,6 @@ from typing import Any, Protocol
 import torch
 
 from kernel_gym.devices.description import DeviceDescription, TimingMethod
-from kernel_gym.devices.placement import ArenaPiece, InputMemory, Placed
 from kernel_gym.records import KernelFacts
 from kernel_gym.sandbox.spawn import Child
 from kernel_gym.tasks.problem import Value
@@ -38,8 +37,9 @@ __all__ = [
     "NotOfferedError",
     "OutputTensor",
     "Session",
+    "SharedMemory",
     "SketchedCall",
-    "TimedBlock",
+    "TimedCall",
     "TimedSession",
     "TimingMethod",
     "WorkloadTooLargeError",
@@ -164,16 +164,33 @@ SketchedCall = tuple[Mapping[str, int], Mapping[str, Value]]
 
 
 @dataclass(frozen=True)
-class TimedBlock:
-    """Several timed calls, or one graph replay, between two synchronisations."""
+class TimedCall:
+    """Where a timed call has its inputs and leaves its results, in memory of the host."""
 
-    call_seconds: tuple[float, ...]
-    """The stamps: seconds of each call or of the replay, by event times that the worker read. Not
-    trusted."""
-    wall_seconds: float
-    """Seconds of the whole block by the judge's clock."""
-    host_seconds: float
-    """Seconds of host code for one call, as the worker reports it. Not trusted."""
+    inputs: int
+    """The offset of the first input; the others follow without gaps."""
+    results: tuple[int, ...] = ()
+    """The offset of each output. Empty if they are not wanted."""
+
+
+class SharedMemory(Protocol):
+    """Memory of the host that the judge writes inputs to, and reads outputs from."""
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+
+    def write(self, offset: int, data: torch.Tensor) -> int:
+        """Copies bytes, uint8 [size], to an offset; returns the offset behind them."""
+
+    def read(self, offset: int, size: int) -> torch.Tensor:
+        """Returns a copy of some bytes on the judge's device, uint8 [size]."""
+
+    def wipe(self, offset: int, size: int) -> None:
+        """Overwrites bytes with a pattern that is NaN in every float format."""
+
+    def settle(self) -> None:
+        """Waits until all copies of the judge have ended."""
 
 
 class Session(Protocol):
@@ -220,64 +237,26 @@ class Session(Protocol):
 
 
 class TimedSession(Session, Protocol):
-    """A session whose calls are timed in blocks over a pool of input sets.
-
-    The sequence is: `load_pool`, then before each block the judge writes inputs, reports them with
-    `mark_changed`, and asks for `time_calls` or, after `capture_graph`, for `replay_graph`.
-    """
+    """A session whose calls are timed one by one, each with inputs of its own and cold caches."""
 
     @property
-    def memory(self) -> InputMemory:
-        """The memory on the device that the judge and the worker share."""
+    def memory(self) -> SharedMemory:
+        """The memory for inputs and outputs. Both sides of a comparison have the same."""
 
-    def precompile(self, source: str, calls: Sequence[SketchedCall]) -> Failed | None:
-        """Compiles a source for such calls before the worker has a context on the device."""
+    def select(self, inputs: Mapping[str, Value], dims: Mapping[str, int]) -> object | Failed:
+        """Prepares calls of one form, of which values do not matter."""
 
-    def paused_between_requests(self) -> AbstractContextManager[None]:
-        """Within the context, the worker's processes are stopped unless a request is under way.
-
-        Raises:
-            NotStoppedError: A process could not be stopped.
-        """
-
-    def load_pool(self, sets: Sequence[Placed], dims: Mapping[str, int]) -> Failed | None:
-        """Sends the argument sets of timed calls to the worker, which warms up on them."""
-
-    def poison_outputs(self, sets: Sequence[Placed]) -> None:
-        """Overwrites the memory that timed calls write their outputs to, if the judge chose it."""
-
-    def mark_changed(self, pieces: Iterable[ArenaPiece]) -> None:
-        """Notes memory that the judge has written, so that the worker sees it in the next block."""
-
-    def time_calls(self, count: int, lead: int) -> TimedBlock | Failed:
-        """Times calls one by one with cold caches.
+    def time_calls(self, calls: Sequence[TimedCall], graph: bool) -> list[float] | Failed | None:
+        """Times calls of the form that was selected last.
 
         Args:
-            count: The number of calls; each uses the next input set.
-            lead: Cache flushes before the first call. They keep the device busy while the host
-                queues the calls.
+            calls: The calls, which run one after the other.
+            graph: Whether each is the replay of a graph.
+
+        Returns:
+            The seconds of each call, by events of the device that the source cannot reach. None if
+            a reference cannot be captured as a graph.
         """
-
-    def capture_graph(self) -> Failed | None:
-        """Captures one call for each input set of the pool as a graph."""
-
-    def replay_graph(self, lead: int) -> TimedBlock | Failed:
-        """Times one replay of the graph with cold caches, after `lead` more cache flushes."""
-
-    def read_outputs(self, call: int, calls: int, placed: Placed) -> Failed | None:
-        """Copies the outputs of one of the last timed calls into the outputs of a set.
-
-        Args:
-            call: The index of the call.
-            calls: The number of calls in the block.
-            placed: The set whose outputs are overwritten.
-        """
-
-    def release_pool(self) -> None:
-        """Frees the memory of the pool, as the worker may stay until the next evaluation."""
-
-    def move_to_other_cpu(self) -> None:
-        """Moves the worker's process to another CPU, whose core may be less busy."""
 
 
 class Device(Protocol):

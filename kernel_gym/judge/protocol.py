@@ -74,52 +74,19 @@ class Retries:
 
 
 @dataclass(frozen=True)
-class PoolSize:
-    """How many input sets timed calls rotate over (rule 11)."""
-
-    sets: int = 12
-    """The usual number of sets. No timed block uses a set twice."""
-    least_sets: int = 4
-    """The pool has this many sets even if they exceed `max_bytes`."""
-    max_bytes: int = 1 << 30
-    """The pool stops growing at this size."""
-    small_sets: int = 48
-    """The number of sets if a set is small, because its calls are short."""
-    small_set_bytes: int = 8 << 20
-    """A set with fewer bytes is small."""
-    most_sets: int = 192
-    """Calls that can be replayed as a graph have up to this many sets. All sets but the drawn ones
-    are rotated copies."""
-    most_bytes: int = 2 << 30
-    """Rotated copies are added up to this size."""
-
-
-@dataclass(frozen=True)
 class PairedTiming:
     """How blocks of baseline and candidate are timed in turn (rules 12, 14-17)."""
 
     pilot_calls: int = 3
     """Calls in the pilot block of each side, which warms it up."""
-    pilot_lead: int = 8
-    """Cache flushes before a pilot block. They keep the GPU busy while the host queues calls."""
-    max_lead: int = 60
-    """The most cache flushes before a block."""
-    lead_host_factor: float = 1.5
-    """The flushes take this many times as long as the host needs for one call."""
     block_seconds: float = 2e-3
-    """The length of a block. Rule 15 said 20 ms; a tenth gives the same interval in less time."""
-    candidate_seconds: float = 1e-3
-    """The least length of the candidate's calls in a block, so that `ClockCheck.free_seconds` is a
-    small share of it."""
-    max_block_factor: float = 2.0
-    """`candidate_seconds` makes a block at most this many times longer."""
+    """The length of a block, without what prepares its calls."""
+    max_calls: int = 12
+    """The most calls in a block."""
+    block_bytes: int = 48 << 20
+    """Inputs of a block. Larger ones take the time of fewer calls to draw and to copy."""
     min_calls: int = 2
-    """The least calls in a block."""
-    max_calls: int = 50
-    """The most calls in a block; never more than there are input sets."""
-    long_call_seconds: float = 20e-3
-    """A longer call is a block by itself. References that loop over a sequence in Python took up to
-    0.9 s on an H200."""
+    """The least calls in a block, if they fit the shared memory."""
     min_pairs: int = 6
     """The least pairs of blocks."""
     max_pairs: int = 60
@@ -135,40 +102,8 @@ class PairedTiming:
     """The share of effects that is cut off on each side before the mean (rule 14)."""
     confidence: float = 0.95
     """The confidence of the interval."""
-    graph_below_seconds: float = 100e-6
-    """Shorter calls, by the geometric mean of both sides, are timed by graph replay (rule 16). A
-    replay has no host overhead and one cache flush for each round over the pool. A block is one
-    replay, so no data occur twice in it."""
     verified_share: float = 0.25
     """The share of the candidate's blocks whose outputs are verified; at least one (rule 17)."""
-
-
-@dataclass(frozen=True)
-class ClockCheck:
-    """How far the candidate's stamps may differ from the judge's clock (rule 13)."""
-
-    quantile: float = 0.25
-    """The quantile over blocks of the time that stamps do not account for. A delay of the operating
-    system only ever adds time to single blocks."""
-    median_share: float = 0.25
-    """The largest unaccounted share of the claimed time in the median workload."""
-    block_seconds: float = 1e-3
-    """Unaccounted seconds that a block of any workload may have, plus `block_share`."""
-    block_share: float = 0.5
-    """Unaccounted share of the claimed time that a block of any workload may have."""
-    free_seconds: float = 250e-6
-    """Stamps may be better than the judge's clock by these seconds in a block, plus `free_share`.
-    The rest is not paid."""
-    free_share: float = 0.05
-    """The share of a block's time by which stamps may be better. Both together never exceed
-    `median_share`."""
-    charge_limit: float = 0.02
-    """A comparison is repeated if its effect exceeds what the clock allows by more than this."""
-    tries: int = 3
-    """The most comparisons of a workload, and of all workloads, until one agrees with the clock."""
-    retry_block_factor: int = 3
-    """Retries use timing blocks that are this many times longer. Host overhead per block is about
-    constant, so it becomes a smaller share of the measured time."""
 
 
 @dataclass(frozen=True)
@@ -192,7 +127,5 @@ class NoiseFloor:
 TOLERANCE = Tolerance()
 PLAUSIBILITY = Plausibility()
 RETRIES = Retries()
-POOL = PoolSize()
 TIMING = PairedTiming()
-CLOCK = ClockCheck()
 NOISE = NoiseFloor()

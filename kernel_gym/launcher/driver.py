@@ -9,7 +9,8 @@ from typing import Any
 from kernel_gym.launcher.vendors import SIGNATURES, VendorTable
 from kernel_gym.plans.limits import MAX_ARGUMENTS_BYTES
 
-_STATIC_SHARED = 1  # *_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, of CUDA and of HIP
+# The numbers of *_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES and so on are those of CUDA and of HIP.
+_STATIC_SHARED, _LOCAL, _REGISTERS = 1, 3, 4
 _NON_BLOCKING = 1
 _RELAXED = 2  # the mode of captures in which other threads may do anything
 _ALIGNMENT = 16
@@ -66,9 +67,15 @@ class GpuDriver:
 
     def static_shared(self, function: int) -> int:
         """Bytes of shared memory that the code of a kernel declares."""
-        value = ctypes.c_int()
-        self._call("function_attribute", ctypes.byref(value), _STATIC_SHARED, function)
-        return value.value
+        return self._attribute(function, _STATIC_SHARED)
+
+    def registers(self, function: int) -> int:
+        """Registers of a thread of a kernel."""
+        return self._attribute(function, _REGISTERS)
+
+    def local_bytes(self, function: int) -> int:
+        """Bytes of memory that each thread of a kernel has for what does not fit in registers."""
+        return self._attribute(function, _LOCAL)
 
     def allow_shared(self, function: int, size: int) -> None:
         """Lets a kernel use so many bytes of dynamic shared memory."""
@@ -116,6 +123,20 @@ class GpuDriver:
             self._call("copy_out", data, address, size)
         return data.raw
 
+    def pin(self, place: int, size: int) -> None:
+        """Lets the device copy from and to memory of the host at full speed."""
+        self._call("pin", place, size, 0)
+
+    def queue_copy_in(self, address: int, place: int, size: int) -> None:
+        """Queues a copy from memory of the host, which must stay as it is until it has ended."""
+        if size:
+            self._call("queue_copy_in", address, place, size, self.stream)
+
+    def queue_copy_out(self, place: int, address: int, size: int) -> None:
+        """Queues a copy to memory of the host."""
+        if size:
+            self._call("queue_copy_out", place, address, size, self.stream)
+
     def copy(self, target: int, source: int, size: int) -> None:
         """Queues a copy of bytes within the device."""
         self._call("copy", target, source, size, self.stream)
@@ -136,6 +157,10 @@ class GpuDriver:
     def create_event(self) -> int:
         """Makes an event."""
         return self._new("create_event", 0)
+
+    def destroy_event(self, event: int) -> None:
+        """Destroys an event."""
+        self._call("destroy_event", event)
 
     def record_event(self, event: int) -> None:
         """Queues the record of an event."""
@@ -166,6 +191,11 @@ class GpuDriver:
     def destroy_graph(self, graph: int) -> None:
         """Destroys a graph."""
         self._call("destroy_instance", graph)
+
+    def _attribute(self, function: int, number: int) -> int:
+        value = ctypes.c_int()
+        self._call("function_attribute", ctypes.byref(value), number, function)
+        return value.value
 
     def _new(self, name: str, *arguments: Any) -> int:
         """Calls a function whose first argument is the place of its result."""

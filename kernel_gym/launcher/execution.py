@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import ctypes
+import random
+from collections.abc import Callable, Sequence
+from functools import partial
+
 from kernel_gym.launcher.driver import DriverError, GpuDriver
+from kernel_gym.launcher.layout import Layout, draw_layout, room_for
 from kernel_gym.launcher.pieces import pieces
 from kernel_gym.plans.addresses import put_references
+from kernel_gym.plans.binary import features_of
 from kernel_gym.plans.types import (
     BufferRole,
     BufferView,
@@ -17,13 +24,20 @@ from kernel_gym.plans.types import (
 )
 
 POISON = b"\xff"
-"""Every byte of scratch and outputs before a call: NaN in every float format."""
-_WIDTHS = (1, 2, 4)
-"""Bytes of the elements that a driver fills with."""
+"""Every byte of memory before a call, besides inputs: NaN in every float format."""
+_WIDTHS = (4, 2, 1)
+"""Bytes of the elements that a driver fills with, the widest first."""
+MAX_BALLAST = 8
+"""Code is loaded up to so many times, so that it lies at another place in each block."""
+MAX_LOCAL_BYTES = 64 << 10
+"""Most bytes that a thread may have beside its registers: the driver keeps them for all threads."""
 
 
 class PlanExecution:
-    """A plan with its memory and code on a device.
+    """A plan with its memory and code on a device. It is the work of calls that are timed.
+
+    Nothing that a call writes is there when the next one begins: all memory of the plan is
+    poisoned, inputs and constants are copied to it again, and code with variables is loaded again.
 
     Args:
         driver: The device.
@@ -35,117 +49,144 @@ class PlanExecution:
 
     def __init__(self, driver: GpuDriver, plan: LaunchPlan) -> None:
         self._driver, self._plan = driver, plan
-        self._owned: list[int] = []
         self._modules: list[int] = []
         self._functions: list[int] = []
         self._shared: list[int] = []
-        self._staged: dict[int, int] = {}
         for code in plan.codes:
             if code.form is not driver.vendor.form:
                 raise DriverError(f"found {code.form}, expected {driver.vendor.form}")
-        self._places = [
-            0 if buffer.role is BufferRole.VARIABLE else self._allocate(buffer.size)
-            for buffer in plan.buffers
-        ]
-        for number, step in enumerate(plan.steps):
-            if (size := _staged_bytes(step)) is not None:
-                self._staged[number] = self._allocate(size)
+        self.recaptured = any(features_of(code).variables for code in plan.codes)
+        """Whether code has variables, so that it is loaded again for each call."""
+        self._staged = [n for n, step in enumerate(plan.steps) if _staged_bytes(step) is not None]
+        sizes = [0 if b.role is BufferRole.VARIABLE else b.size for b in plan.buffers]
+        self.input_bytes = sum(b.size for b in plan.buffers if b.role is BufferRole.INPUT)
+        """Bytes that `begin` copies from the host."""
+        self._sizes = sizes + [_staged_bytes(plan.steps[number]) or 0 for number in self._staged]
+        self._memory = driver.allocate(room_for(self._sizes))
+        self._layout: Layout
+        self._constants: list[tuple[int, ctypes.Array]] = []
+        self._shuffle = random.SystemRandom()
+        self.renew()
 
-    def begin(self, inputs: bytes) -> None:
-        """Begins a call: loads all code again, poisons memory and copies the inputs.
+    @property
+    def facts(self) -> list[dict[str, int | str]]:
+        """Name, registers and local bytes of each kernel."""
+        read = self._driver
+        return [
+            {
+                "name": kernel.name,
+                "registers": read.registers(function),
+                "local": read.local_bytes(function),
+                "shared": shared + read.static_shared(function),
+            }
+            for kernel, function, shared in zip(
+                self._plan.kernels, self._functions, self._shared, strict=True
+            )
+        ]
+
+    def renew(self) -> None:
+        """Places all buffers anew, and loads all code again."""
+        self._layout = draw_layout(self._sizes, self._shuffle)
+        self._places = [self._memory + offset for offset in self._layout.offsets]
+        self._load(self._shuffle.randrange(MAX_BALLAST))
+        self._constants = [*self._staged_constants()]
+
+    def begin(self, inputs: int) -> None:
+        """Queues what makes a call independent of the one before.
 
         Args:
-            inputs: The bytes of all inputs, in the order of their numbers.
-
-        Raises:
-            DriverError: They do not have the sizes of the plan, or the driver refused a call.
+            inputs: Where all inputs are in memory of the host, one behind the other.
         """
-        self._load()
-        place = 0
+        if self.recaptured:
+            self._driver.wait()
+            self._load()
+            self._constants = [*self._staged_constants()]
+        self._driver.fill(self._memory, POISON * 4, self._layout.size // 4)
         for number in self._arguments(BufferRole.INPUT):
             size = self._plan.buffers[number].size
-            self._driver.copy_in(self._places[number], inputs[place : place + size])
-            place += size
-        if place != len(inputs):
-            raise DriverError(f"found {len(inputs)} bytes of inputs, expected {place}")
-        self._poison()
-        self._stage()
-        self._driver.wait()
+            self._driver.queue_copy_in(self._places[number], inputs, size)
+            inputs += size
+        for place, data in self._constants:
+            self._driver.queue_copy_in(place, ctypes.addressof(data), len(data))
 
-    def queue(self) -> None:
-        """Queues all steps."""
+    def queue(self, noop: bool = False) -> None:
+        """Queues all steps, or all but launches."""
         for number, step in enumerate(self._plan.steps):
             if isinstance(step, LaunchStep):
-                self._launch(step)
+                if not noop:
+                    self._launch(step)
             elif isinstance(step, FillStep):
                 self._fill(number, step)
             elif isinstance(step, CopyStep):
                 self._copy(step)
             else:
                 target = self._places[step.buffer] + step.offset
-                self._driver.copy(target, self._staged[number], len(step.data))
+                self._driver.copy(target, self._staging(number), len(step.data))
 
-    def outputs(self) -> list[bytes]:
-        """Waits and returns the bytes of each output, from its first to its last element."""
-        return [
-            self._driver.copy_out(self._places[view.buffer] + view.offset, view.extent)
-            for view in self._plan.outputs
-            if isinstance(view, BufferView)
-        ]
-
-    def inputs(self) -> list[bytes]:
-        """Returns the bytes of each input, which kernels may have changed."""
-        return [
-            self._driver.copy_out(self._places[number], self._plan.buffers[number].size)
-            for number in self._arguments(BufferRole.INPUT)
-        ]
-
-    def time(self, calls: int, graph: bool) -> list[float]:
-        """Returns seconds of calls that run one after the other, each between two events.
+    def queue_results(self, results: Sequence[int]) -> None:
+        """Queues copies to memory of the host, as many as there are places.
 
         Args:
-            calls: How many.
-            graph: Whether the steps are captured once and replayed, which leaves out the time in
-                which the host queues them.
+            results: A place for each output, from its first to its last element, then for each
+                input.
         """
-        captured = self._capture() if graph else None
-        events = [(self._driver.create_event(), self._driver.create_event()) for _ in range(calls)]
-        for start, stop in events:
-            self._driver.record_event(start)
-            if captured is None:
-                self.queue()
-            else:
-                self._driver.launch_graph(captured)
-            self._driver.record_event(stop)
-        self._driver.wait()
-        if captured is not None:
-            self._driver.destroy_graph(captured)
-        return [self._driver.elapsed(start, stop) for start, stop in events]
+        buffers = self._plan.buffers
+        views = [view for view in self._plan.outputs if isinstance(view, BufferView)]
+        sources = [(self._places[view.buffer] + view.offset, view.extent) for view in views]
+        inputs = self._arguments(BufferRole.INPUT)
+        sources += [(self._places[number], buffers[number].size) for number in inputs]
+        for place, (address, size) in zip(results, sources, strict=False):
+            self._driver.queue_copy_out(place, address, size)
+
+    def damaged(self) -> int | None:
+        """Returns the number of a buffer beside which a kernel has written; None if there is none.
+
+        It waits for the queued work. Memory of constants counts as the last buffer.
+        """
+        for number, (offset, size) in enumerate(self._layout.guards):
+            guard = self._driver.copy_out(self._memory + offset, size)
+            if guard != POISON * size:
+                return max(0, min(number - 1, len(self._plan.buffers) - 1))
+        return None
+
+    def capture(self) -> tuple[Callable[[], None], Callable[[], None]]:
+        """Captures all steps; returns what queues them, and what destroys the graph."""
+        self._driver.begin_capture()
+        try:
+            self.queue()
+        finally:
+            graph = self._driver.end_capture()
+        return partial(self._driver.launch_graph, graph), partial(self._driver.destroy_graph, graph)
 
     def close(self) -> None:
         """Frees memory and code."""
-        for address in self._owned:
-            self._driver.free(address)
+        self._driver.free(self._memory)
         for module in self._modules:
             self._driver.unload_module(module)
-        self._owned, self._modules = [], []
+        self._modules = []
 
-    def _allocate(self, size: int) -> int:
-        self._owned.append(self._driver.allocate(size))
-        return self._owned[-1]
+    def _load(self, ballast: int = 0) -> None:
+        """Loads the code again, so that its variables have their initial values.
 
-    def _load(self) -> None:
-        """Loads the code again, so that its variables have their initial values."""
+        Args:
+            ballast: How often it is loaded before, for another place in the device's memory: cold
+                code takes up to 0.1 us more or less from there.
+        """
         for module in self._modules:
             self._driver.unload_module(module)
         self._modules, self._functions, self._shared = [], [], []
-        for code in self._plan.codes:
-            self._modules.append(self._driver.load_module(code.content))
+        contents = [code.content for code in self._plan.codes]
+        before = [self._driver.load_module(one) for _ in range(ballast) for one in contents[:1]]
+        self._modules = [self._driver.load_module(one) for one in contents]
+        for module in before:
+            self._driver.unload_module(module)
         for kernel in self._plan.kernels:
             function = self._driver.find_function(self._modules[kernel.code], kernel.name)
             static = self._driver.static_shared(function)
             self._functions.append(function)
             self._shared.append(max(0, (kernel.shared or 0) - static))
+            if (local := self._driver.local_bytes(function)) > MAX_LOCAL_BYTES:
+                raise DriverError(f"a thread of {kernel.name} has {local} bytes of local memory")
         for number, buffer in enumerate(self._plan.buffers):
             if buffer.code is not None:
                 module = self._modules[buffer.code]
@@ -154,21 +195,23 @@ class PlanExecution:
                     raise DriverError(f"variable {buffer.symbol} has {size} bytes")
                 self._places[number] = address
 
-    def _poison(self) -> None:
-        for place, buffer in zip(self._places, self._plan.buffers, strict=True):
-            if buffer.role in (BufferRole.SCRATCH, BufferRole.OUTPUT) and buffer.size:
-                self._driver.fill(place, POISON, buffer.size)
+    def _staging(self, step: int) -> int:
+        """Returns where the constant of a step is on the device before the step writes it."""
+        return self._places[len(self._plan.buffers) + self._staged.index(step)]
 
-    def _stage(self) -> None:
-        """Copies constants, and patterns that no driver fills with, to memory of their own."""
-        for number, place in self._staged.items():
+    def _staged_constants(self) -> list[tuple[int, ctypes.Array]]:
+        """Returns constants, and patterns that no driver fills with, and where they are staged."""
+        constants = []
+        for number in self._staged:
             step = self._plan.steps[number]
             if isinstance(step, UploadStep):
                 data = put_references(step.data, step.references, self._places.__getitem__)
-                self._driver.copy_in(place, data)
-            elif isinstance(step, FillStep):
-                count = step.target.nbytes // len(step.pattern)
-                self._driver.copy_in(place, step.pattern * count)
+            else:
+                assert isinstance(step, FillStep)
+                data = step.pattern * (step.target.nbytes // len(step.pattern))
+            constants.append((self._staging(number), (ctypes.c_char * len(data))()))
+            ctypes.memmove(constants[-1][1], data, len(data))
+        return constants
 
     def _launch(self, step: LaunchStep) -> None:
         shared = self._shared[step.kernel] + step.shared
@@ -182,22 +225,17 @@ class PlanExecution:
         self._driver.launch(function, step.grid, step.block, shared, arguments)
 
     def _fill(self, number: int, step: FillStep) -> None:
-        place, width = self._places[step.target.buffer], len(step.pattern)
+        place, pattern = self._places[step.target.buffer], _filled(step.pattern)
         for size, offset in pieces(step.target):
-            if number in self._staged:
-                self._driver.copy(place + offset, self._staged[number], size)
+            if pattern is None:
+                self._driver.copy(place + offset, self._staging(number), size)
             else:
-                self._driver.fill(place + offset, step.pattern, size // width)
+                self._driver.fill(place + offset, pattern, size // len(pattern))
 
     def _copy(self, step: CopyStep) -> None:
         source, target = self._places[step.source.buffer], self._places[step.target.buffer]
         for size, of, to in pieces(step.source, step.target):
             self._driver.copy(target + to, source + of, size)
-
-    def _capture(self) -> int:
-        self._driver.begin_capture()
-        self.queue()
-        return self._driver.end_capture()
 
     def _arguments(self, role: BufferRole) -> list[int]:
         """Numbers of the buffers with a role, in the order of the arguments."""
@@ -206,10 +244,18 @@ class PlanExecution:
         return sorted(numbers, key=lambda number: buffers[number].number)
 
 
+def _filled(pattern: bytes) -> bytes | None:
+    """Returns the part of a pattern that a driver repeats; None if there is no such part."""
+    for width in _WIDTHS:
+        if pattern == pattern[:width] * (len(pattern) // width):
+            return pattern[:width]
+    return None
+
+
 def _staged_bytes(step: PlanStep) -> int | None:
     """Bytes that a step needs on the device beside its buffers; None if it needs none."""
     if isinstance(step, UploadStep):
         return len(step.data)
-    if isinstance(step, FillStep) and len(step.pattern) not in _WIDTHS:
+    if isinstance(step, FillStep) and _filled(step.pattern) is None:
         return step.target.nbytes
     return None

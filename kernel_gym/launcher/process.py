@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
+from kernel_gym.launcher.shared_file import SharedFile
 from kernel_gym.plans.types import LaunchPlan
 from kernel_gym.plans.write import write_plan
 from kernel_gym.protocol import launcher as messages
 from kernel_gym.protocol.request import Request, encode
-from kernel_gym.sandbox.channel import Channel, ChannelError, ChannelMessage, ChannelTimeout
+from kernel_gym.sandbox.channel import (
+    BLOCK_SPIN,
+    Channel,
+    ChannelError,
+    ChannelMessage,
+    ChannelTimeout,
+)
 
 START_SECONDS = 60.0
-CALL_SECONDS = 30.0
+CALL_SECONDS = 15.0
+"""Seconds for one request. A kernel that hangs holds the GPU for this long."""
 
 
 class LauncherLostError(Exception):
@@ -26,85 +36,114 @@ class PlanFailedError(Exception):
     """A plan does not load, or a kernel of it faulted: the candidate's failure."""
 
 
+class PlanTimeoutError(PlanFailedError):
+    """A kernel did not end in time."""
+
+
+class NoGraphError(PlanFailedError):
+    """A reference cannot be captured as a graph."""
+
+
 class LauncherProcess:
     """A launcher with one device.
 
     Args:
         vendor: `cuda` or `rocm`.
+        shared: Memory for inputs and results. Several launchers may have the same.
+        flush: Bytes that make the caches of the device cold.
         library: The file of the driver's library; by default the loader finds it.
         environment: Variables besides those of this process.
-
-    Raises:
-        LauncherLostError: It does not start, or it opens no device.
+        pin: Whether the driver may pin the shared memory. The simulated HIP runtime would replace
+            its pages.
     """
 
     def __init__(
         self,
         vendor: str,
+        shared: SharedFile,
+        flush: int,
         library: str | None = None,
         environment: Mapping[str, str] | None = None,
+        pin: bool = True,
     ) -> None:
         ours, theirs = socket.socketpair()
-        words = [str(theirs.fileno()), vendor, *([library] if library else [])]
+        options = {"vendor": vendor, "library": library, "pipe": theirs.fileno(), "flush": flush}
+        options |= {"file": shared.descriptor, "bytes": shared.size, "pin": pin}
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "kernel_gym.launcher.main", *words],
+            [sys.executable, "-P", "-m", "kernel_gym.launcher.main", json.dumps(options)],
             env=os.environ | dict(environment or {}),
-            pass_fds=[theirs.fileno()],
+            pass_fds=[theirs.fileno(), shared.descriptor],
             stdin=subprocess.DEVNULL,
             start_new_session=True,
         )
         theirs.close()
-        self._channel = Channel(ours, buffers=1)
+        self._channel = Channel(ours)
+        self._started = False
         self.lost = False
         """Whether another launcher is needed."""
+
+    def ready(self) -> None:
+        """Waits until the launcher has its device.
+
+        Raises:
+            LauncherLostError: It does not start, or it opens no device.
+        """
+        if self._started:
+            return
         try:
             started = self._channel.recv(START_SECONDS).header
         except ChannelError as error:
             started = {"error": f"it does not start: {error}"}
+        self._started = True
         if "error" in started:
             self.close()
             raise LauncherLostError(started["error"])
 
-    def load(self, plan: LaunchPlan) -> None:
-        """Loads a plan in place of the one before.
+    def load(self, plan: LaunchPlan) -> list[dict[str, Any]]:
+        """Loads a plan in place of the one before; returns facts about its kernels.
 
         Raises:
             PlanFailedError: It does not load.
         """
         header, codes, constants = write_plan(plan)
-        self._ask(messages.LoadPlan(header, codes, constants))
+        return self._ask(messages.LoadPlan(header, codes, constants)).header["kernels"]
 
-    def execute(self, inputs: bytes) -> list[bytes]:
-        """Executes the plan once, on poisoned memory and code that was loaded for it.
+    def load_reference(self, source: str, entry: str, arguments: list[Any]) -> None:
+        """Loads trusted code for PyTorch in place of a plan.
+
+        Raises:
+            PlanFailedError: PyTorch failed.
+        """
+        self._ask(messages.LoadReference(source, entry, arguments))
+
+    def execute(self, inputs: int, results: Sequence[int], noop: bool = False) -> int | None:
+        """Executes the plan once, on poisoned memory.
 
         Args:
-            inputs: The bytes of all inputs, one behind the other.
+            inputs: The offset of all inputs in the shared file, one behind the other.
+            results: The offset of each output, then of each input as the call has left it.
+            noop: Leave out launches.
 
         Returns:
-            The bytes of each output, from the first to the last element, then of each input.
+            The number of a buffer beside which a kernel has written.
 
         Raises:
             PlanFailedError: A kernel faulted, or it does not launch.
         """
-        answer = self._ask(messages.ExecutePlan(inputs))
-        pieces, place = [], 0
-        for size in answer.header["sizes"]:
-            pieces.append(answer.buffers[0][place : place + size])
-            place += size
-        return pieces
+        return self._ask(messages.ExecutePlan(inputs, list(results), noop)).header["damaged"]
 
-    def time(self, inputs: bytes, calls: int, graph: bool) -> list[float]:
+    def time(self, calls: Sequence[Sequence[int]], graph: bool) -> list[float]:
         """Returns the seconds of calls that run one after the other.
 
         Args:
-            inputs: The bytes of all inputs.
-            calls: How many.
+            calls: For each call the offset of its inputs, then of its results, if they are wanted.
             graph: Whether the steps are captured as a graph and replayed.
 
         Raises:
             PlanFailedError: A kernel faulted, or it does not launch.
         """
-        return self._ask(messages.TimePlan(calls, graph, inputs)).header["seconds"]
+        request = messages.TimeCalls([list(call) for call in calls], graph)
+        return self._ask(request).header["seconds"]
 
     def close(self) -> None:
         """Ends the process."""
@@ -113,6 +152,7 @@ class LauncherProcess:
         self._process.wait()
 
     def _ask(self, request: Request) -> ChannelMessage:
+        self.ready()
         header, buffers = encode(request)
         if self.lost:
             raise LauncherLostError("the launcher has lost its device")
@@ -123,15 +163,16 @@ class LauncherProcess:
         answer = self._receive()
         if "error" in answer.header:
             self.lost = answer.header["lost"]
-            raise PlanFailedError(answer.header["error"])
+            kind = PlanFailedError if answer.header["captured"] else NoGraphError
+            raise kind(answer.header["error"])
         return answer
 
     def _receive(self) -> ChannelMessage:
         try:
-            return self._channel.recv(CALL_SECONDS)
+            return self._channel.recv(CALL_SECONDS, spin=BLOCK_SPIN)
         except ChannelTimeout as error:
             self.lost = True
-            raise PlanFailedError(f"no answer within {CALL_SECONDS:.0f} s") from error
+            raise PlanTimeoutError(f"no answer within {CALL_SECONDS:.0f} s") from error
         except ChannelError as error:
             raise self._gone(error) from error
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import struct
 
+from kernel_gym.inert import inert_line
+from kernel_gym.plans.binary import features_of
 from kernel_gym.plans.reading import BadPlanError
 from kernel_gym.plans.types import CodeForm, PlanCode
 
@@ -25,7 +27,8 @@ def check_code(code: PlanCode, what: str) -> None:
         what: Names it in errors.
 
     Raises:
-        BadPlanError: Assembler text is no text, or a file is no ELF file for a GPU, or damaged.
+        BadPlanError: Assembler text is no text, or a file is no ELF file for a GPU, or damaged, or
+            it can do what a plan does not show.
     """
     if code.form is CodeForm.ASSEMBLER:
         try:
@@ -35,8 +38,17 @@ def check_code(code: PlanCode, what: str) -> None:
         return
     try:
         _check_file(code, what)
+        features = features_of(code)
     except struct.error:
         raise BadPlanError(f"{what} ends within a table") from None
+    if features.missing:
+        names = ", ".join(inert_line(name, 80) for name in features.missing[:4])
+        raise BadPlanError(
+            f"{what} calls {names}, which is not in it: kernels may not start others or allocate "
+            "memory"
+        )
+    if features.queue:
+        raise BadPlanError(f"{what} asks for its queue: kernels may not start others")
 
 
 def _check_file(code: PlanCode, what: str) -> None:

@@ -5,7 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from kernel_gym.protocol import values
-from kernel_gym.protocol.request import Answer, Request, parsed, raw
+from kernel_gym.protocol.request import Answer, BadRequestError, Request, parsed, raw
+
+
+def _items(value: Any, what: str) -> list[Any]:
+    if not isinstance(value, list):
+        raise BadRequestError(f"{what} is no list")
+    return value
 
 
 class LoadPlan(Request, verb="load_plan"):
@@ -17,33 +23,50 @@ class LoadPlan(Request, verb="load_plan"):
     constants: bytes = raw()
 
 
+class LoadReference(Request, verb="load_reference"):
+    """Loads trusted code for PyTorch in place of a plan."""
+
+    source: str = parsed(values.text)
+    entry: str = parsed(values.text)
+    arguments: list[Any] = parsed(_items)
+    """See `kernel_gym.launcher.reference.ReferenceExecution`."""
+
+
 class ExecutePlan(Request, verb="execute"):
-    """Executes the plan once. The bytes of outputs, then of inputs, follow the answer."""
+    """Executes the plan once, with inputs and results in the shared file."""
 
-    inputs: bytes = raw()
-    """The bytes of all inputs, one behind the other."""
+    inputs: int = parsed(values.whole)
+    """Where the inputs begin, one behind the other."""
+    results: list[int] = parsed(values.wholes)
+    """A place for each output, then for each input."""
+    noop: bool = parsed(values.truth, False)
+    """Whether launches are left out."""
 
 
-class TimePlan(Request, verb="time"):
-    """Executes the plan several times, one call after the other."""
+class TimeCalls(Request, verb="time"):
+    """Executes the plan several times, one call after the other, each with inputs of its own."""
 
-    calls: int = parsed(values.whole)
+    calls: list[list[int]] = parsed(_items)
+    """For each call where its inputs begin, then where its results go, if anybody wants them."""
     graph: bool = parsed(values.truth)
     """Whether the steps are captured as a graph and replayed."""
-    inputs: bytes = raw()
 
 
 class PlanLoaded(Answer):
     """The plan was loaded."""
 
+    kernels: list[dict[str, Any]]
+    """Name, registers, local and shared bytes of each kernel."""
+
 
 class PlanExecuted(Answer):
-    """The values of a call follow: the bytes of each output, then of each input."""
+    """The results of a call are in the shared file."""
 
-    sizes: list[int]
+    damaged: int | None
+    """The number of a buffer beside which a kernel has written."""
 
 
-class PlanTimes(Answer):
+class CallTimes(Answer):
     """The seconds of each call, by events of the device."""
 
     seconds: list[float]
@@ -55,3 +78,5 @@ class LaunchFailed(Answer):
     error: str
     lost: bool
     """Whether the device is lost to this process."""
+    captured: bool = True
+    """False if a reference cannot be captured as a graph."""

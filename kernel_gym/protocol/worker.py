@@ -1,6 +1,6 @@
 """Messages of the judge to a worker. Answers come back as JSON objects that the judge distrusts.
 
-`kernel_gym.devices.answers` and `kernel_gym.devices.gpu.blocks` read the answers.
+`kernel_gym.devices.answers` reads the answers.
 """
 
 from __future__ import annotations
@@ -87,11 +87,8 @@ DeviceArguments = list[Scalar | TensorOnDevice]
 """The arguments of one call on a simulated GPU."""
 ArenaArguments = list[Scalar | ArenaTensor]
 """The arguments of one call on a real GPU."""
-Ranges = list[list[int]]
-"""Parts of the arena: [start, size] in bytes each."""
 _device_arguments = fields.listed(_device_argument)
 _arena_arguments = fields.listed(_arena_argument)
-_ranges = fields.listed(fields.wholes)
 
 # -- a worker on a simulated GPU
 
@@ -139,134 +136,6 @@ class TellSeconds(Request, verb="seconds"):
     seconds: float = parsed(fields.number)
     error: str = parsed(fields.text)
     """Why the plan could not be run; empty when it was."""
-
-
-# -- a worker on a real GPU
-
-
-class OpenGpu(Request, verb="open"):
-    """Makes the GPU context and opens the arena."""
-
-
-class Precompile(Request, verb="precompile"):
-    """Compiles a Triton candidate before there is a GPU context."""
-
-    entry: str = parsed(fields.text)
-    source: str = parsed(fields.text)
-    properties: dict[str, Any] = parsed(fields.mapping)
-    """The properties that the GPU reports."""
-    calls: list[ArenaArguments] = parsed(fields.listed(_arena_arguments))
-
-
-class LoadOnGpu(Request, verb="load"):
-    """Builds and loads a candidate, a baseline or a reference."""
-
-    language: str = parsed(fields.text)
-    entry: str = parsed(fields.text)
-    source: str = parsed(fields.text)
-    outputs: Sequence[int] = parsed(fields.wholes, ())
-    """For HIP: which arguments of the launcher are outputs."""
-    log: str = parsed(fields.text, "")
-    """For HIP: what the compiler printed."""
-    library: bytes = raw()
-    """For HIP: the shared object."""
-
-
-class CompileCalls(Request, verb="compile"):
-    """Compiles what calls need, without running it."""
-
-    calls: list[ArenaArguments] = parsed(fields.listed(_arena_arguments))
-
-
-class CallOnGpu(Request, verb="call"):
-    """Calls the candidate once and copies its outputs to places in the arena."""
-
-    args: ArenaArguments = parsed(_arena_arguments)
-    output_places: Ranges = parsed(_ranges)
-    output_sizes: list[int] = parsed(fields.wholes)
-    """Bytes of each output: memory of these sizes is poisoned before the call."""
-    noop: bool = parsed(fields.truth)
-    """Whether launches are counted and not made."""
-
-
-class UseInputs(Request, verb="use_inputs"):
-    """Sets the pool of inputs for timed calls and warms up on them."""
-
-    sets: list[ArenaArguments] = parsed(fields.listed(_arena_arguments))
-    output_sizes: list[int] = parsed(fields.wholes)
-
-
-class TimeCalls(Request, verb="block"):
-    """Times calls with cold caches."""
-
-    count: int = parsed(fields.whole)
-    lead: int = parsed(fields.whole)
-    """Flushes of the caches before the first call, in which the host gets ahead of the GPU."""
-
-
-class CaptureGraph(Request, verb="capture"):
-    """Captures one call for each set of inputs as one graph."""
-
-
-class TimeReplay(Request, verb="replay"):
-    """Times one replay of the graph with cold caches."""
-
-    lead: int = parsed(fields.whole)
-    """Flushes of the caches before the replay, in which the host gets ahead of the GPU."""
-
-
-class CopyArena(Request, verb="copy_arena"):
-    """Makes only the copies of the arena that go with every request."""
-
-
-class ChangeCpu(Request, verb="change_cpu"):
-    """Continues on another CPU."""
-
-
-class ReleaseMemory(Request, verb="release"):
-    """Forgets the inputs and graphs of timed calls and releases their memory."""
-
-
-class CopyOutputs(Request, verb="copy_outputs"):
-    """Copies the outputs of some of the last timed calls to places in the arena."""
-
-    calls: list[int] = parsed(fields.wholes)
-    """Each call, counted backwards from the last one."""
-    output_places: list[Ranges] = parsed(fields.listed(_ranges))
-
-
-class ReadGpuFacts(Request, verb="facts"):
-    """Asks what the compiler made of the kernels."""
-
-
-class CrossCompile(Request, verb="cross_compile"):
-    """Compiles the Triton kernels seen so far for an AMD architecture and describes them."""
-
-    arch: str = parsed(fields.text)
-
-
-@dataclass(frozen=True)
-class ArenaCopies:
-    """Copies between the arena and the host, where judge and worker cannot share GPU memory.
-
-    They are two keys of the JSON object beside the fields of any request to a GPU's worker.
-    """
-
-    before: Ranges
-    """Parts that the worker copies from the host before the request."""
-    after: Ranges
-    """Parts that the worker copies to the host after it."""
-
-    def to_json(self) -> dict[str, Any]:
-        """The two keys."""
-        return {"copy_in": self.before, "copy_out": self.after}
-
-    @classmethod
-    def taken_from(cls, header: dict[str, Any]) -> ArenaCopies:
-        """Removes the two keys from a JSON object, if they are there."""
-        return cls(
-            *(_ranges(header.pop(name, []), name) for name in ("copy_in", "copy_out")),
-        )
 
 
 # -- the process of the HIP compiler

@@ -18,7 +18,6 @@ ROLES = {
     "worker": Role("kernel_gym.worker.sim.main"),
     "recorder": Role("kernel_gym.worker.recording.main"),
     "compiler": Role("kernel_gym.worker.hip.compiler"),
-    "gpu": Role("kernel_gym.worker.gpu.main"),
     "tracer": Role("kernel_gym.imports.tracing.main"),
     "script": Role("kernel_gym.programs.script"),
     "upstream": Role("kernel_gym.imports.upstream.main"),

@@ -14,7 +14,6 @@ from kernel_gym.launcher import main as launcher_main
 from kernel_gym.protocol import device, launcher, template, worker
 from kernel_gym.protocol.fields import TensorOnDevice
 from kernel_gym.protocol.request import BadRequestError, decode, encode
-from kernel_gym.worker.gpu import main as gpu_main
 from kernel_gym.worker.recording import main as recorder_main
 from kernel_gym.worker.sim import main as sim_main
 
@@ -22,7 +21,6 @@ TABLES = {
     "the judge to the device": server.FOR_JUDGE,
     "a worker to the device": server.FOR_WORKER,
     "the judge to a worker on a simulator": sim_main.REQUESTS,
-    "the judge to a worker on a GPU": gpu_main.REQUESTS,
     "the judge to a recorder": recorder_main.REQUESTS,
     "the judge to a launcher": launcher_main.REQUESTS,
 }
@@ -54,27 +52,13 @@ EXAMPLES = (
     device.ReadFacts(),
     device.RunPlan({"version": 1}, [4096], b"codes", b"constants"),
     launcher.LoadPlan({"version": 1}, b"codes", b"constants"),
-    launcher.ExecutePlan(b"inputs"),
-    launcher.TimePlan(3, True, b"inputs"),
+    launcher.LoadReference("text", "f", [0.5, {"bytes": 8}]),
+    launcher.ExecutePlan(0, [256], True),
+    launcher.TimeCalls([[0, 256], [512]], True),
     worker.RecordCall(ARGUMENTS, [0]),
     worker.TellSeconds(0.5, "a fault"),
     worker.LoadOnSimulator("hip", "launch", "text", [2], b"assembler", b"library"),
     worker.CallOnSimulator([ON_DEVICE, worker.Scalar(True)]),
-    worker.OpenGpu(),
-    worker.Precompile("f", "text", {"name": "GPU"}, [ARGUMENTS]),
-    worker.LoadOnGpu("hip", "launch", "text", [2], "log", b"library"),
-    worker.CompileCalls([ARGUMENTS]),
-    worker.CallOnGpu(ARGUMENTS, [[0, 12]], [12], False),
-    worker.UseInputs([ARGUMENTS, ARGUMENTS], [12]),
-    worker.TimeCalls(10, 2),
-    worker.CaptureGraph(),
-    worker.TimeReplay(10),
-    worker.CopyArena(),
-    worker.ChangeCpu(),
-    worker.ReleaseMemory(),
-    worker.CopyOutputs([0], [[[0, 12]]]),
-    worker.ReadGpuFacts(),
-    worker.CrossCompile("gfx942"),
     template.Fork("device", {"threads": 1}, "", {}, {"memory": 1}, True, [], ["a"], {}),
     template.Kill(7, 0.5),
     worker.BuildHip({"a.hip": ""}, [["clang", "a.hip"]], ["a.so"]),
@@ -104,14 +88,6 @@ def test_requests_of_other_tables_are_refused(table):
             if kind.verb not in {known.verb for known in table.handlers}:
                 with pytest.raises(BadRequestError, match="does not know the request"):
                     table.decode({"do": kind.verb})
-
-
-def test_copies_of_the_arena_travel_beside_a_request():
-    copies = worker.ArenaCopies([[0, 8]], [[8, 4]])
-    header = encode(worker.CopyArena())[0] | copies.to_json()
-    assert worker.ArenaCopies.taken_from(header) == copies
-    assert worker.ArenaCopies.taken_from(header) == worker.ArenaCopies([], [])
-    assert decode(worker.CopyArena, header) == worker.CopyArena()
 
 
 @pytest.mark.parametrize(

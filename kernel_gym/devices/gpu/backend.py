@@ -87,9 +87,9 @@ class GpuBackend(Backend):
         Raises:
             InfraError: The GPU cannot be used.
         """
-        from kernel_gym.devices.gpu.device import GpuDevice
+        from kernel_gym.devices.gpu.device import open_gpu
 
-        return GpuDevice(name)
+        return open_gpu(name)
 
     def default_workers(self, name: str, cpus: int) -> int:
         """One evaluator for each CPU, up to six, and no more than the GPU's memory holds."""

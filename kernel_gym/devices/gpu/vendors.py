@@ -7,6 +7,7 @@ vendor anywhere else is a mistake.
 from __future__ import annotations
 
 import glob
+import os
 import re
 import shutil
 from dataclasses import dataclass, replace
@@ -210,6 +211,23 @@ def arch_name(vendor: Vendor, properties: object) -> str:
     return f"sm_{major}{minor}" + ("a" if major >= 9 else "")
 
 
+def selecting(vendor: Vendor, properties: object, index: int) -> dict[str, str]:
+    """Returns the variables by which a launcher sees one GPU alone, and configures its driver.
+
+    Args:
+        vendor: The vendor of the GPU.
+        properties: The result of `torch.cuda.get_device_properties`.
+        index: Its number in this process.
+    """
+    seen = {}
+    for variable in vendor.visible:
+        chosen = [part for part in os.environ.get(variable, "").split(",") if part]
+        seen[variable] = chosen[index] if index < len(chosen) else str(index)
+    if vendor is CUDA and uuid_of(properties):
+        seen = dict.fromkeys(vendor.visible, uuid_of(properties))
+    return seen | dict(vendor.environment)
+
+
 def reported(vendor: Vendor, properties: object) -> dict[str, Any]:
     """Returns a GPU's properties as data, for processes that have not opened the GPU.
 
@@ -298,11 +316,10 @@ def describe_gpu(name: str, properties: Any) -> DeviceDescription:
         clock=Clock.MEASURED,
         timing=TimingMethod.PAIRED,
         scale=Scale.FULL,
-        languages=("triton", "hip") if find_compiler(vendor) else ("triton",),
+        languages=("triton",),
         facts=_facts(vendor, spec, arch),
         torch_device=torch.device("cuda", int(name.partition(":")[2])),
         arch=arch,
-        cross_compiles=True,
         total_memory=int(properties.total_memory),
         shared_memory=arena_bytes(),
     )

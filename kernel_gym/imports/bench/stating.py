@@ -48,7 +48,7 @@ EXTRA_SEEDS = range(3, 9)
 """Seeds of those values."""
 MAX_STATING_SECONDS = 20.0
 """Seconds of work after which no more workloads are tried for a task. Work is what the simulated
-GPU's processor does, and at least `MIN_CALL_SECONDS` a call, so that no busy machine changes a result."""
+GPU's processor does, and at least `MIN_CALL_SECONDS` a call: no busy machine changes a result."""
 MAX_SECONDS_WITHOUT_WORKLOAD = 60.0
 """Seconds of work after which a task is given up none of whose calls has run."""
 MIN_CALL_SECONDS = 0.02

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import random
-import statistics
 import time
 from collections.abc import Mapping, Sequence
 
@@ -14,19 +13,25 @@ from kernel_gym.devices.base import (
     Device,
     Exclusivity,
     Failed,
+    FailureKind,
     InfraError,
     Session,
     SketchedCall,
     TimedSession,
 )
 from kernel_gym.judge.attempt import Attempt, Verdict, verdict_of
-from kernel_gym.judge.protocol import CLOCK, PLAUSIBILITY, TIMING
+from kernel_gym.judge.protocol import PLAUSIBILITY, TIMING
 from kernel_gym.judge.timing.baselines import BaselineRunner
 from kernel_gym.judge.timing.deferred_checks import DeferredChecks
-from kernel_gym.judge.timing.host_load import wait_for_idle_cpus
-from kernel_gym.judge.timing.input_pool import InputPool
+from kernel_gym.judge.timing.fresh_inputs import FreshInputs
 from kernel_gym.judge.timing.noise_floor import noise_floor
-from kernel_gym.judge.timing.paired import Ended, PairedBenchmark, PairedResult, PairedSetup
+from kernel_gym.judge.timing.paired import (
+    Ended,
+    PairedBenchmark,
+    PairedResult,
+    PairedSetup,
+    trimmed_mean,
+)
 from kernel_gym.judge.timing.reported import impossible
 from kernel_gym.judge.timing.warmup import warm_up
 from kernel_gym.records import Outcome
@@ -38,24 +43,20 @@ from kernel_gym.tasks.sampling import (
     unseen_workloads,
 )
 from kernel_gym.tasks.task import Task
-from kernel_gym.tasks.workload import Split, Workload
+from kernel_gym.tasks.workload import Workload
 
 
 class PairedMethod:
     """Times blocks of calls of baseline and candidate in turn."""
 
     def build(self, attempt: Attempt) -> Verdict | None:
-        """Loads the candidate and compiles its kernels for every workload.
+        """Loads the candidate and makes its plan for every workload.
 
-        Other evaluations use the GPU meanwhile. A candidate that does not compile never gets a GPU
-        context. Whatever else is slow at its first use is done here too, because nothing may build
-        or load while the evaluation has the GPU alone.
+        Other evaluations use the GPU meanwhile. Whatever else is slow at its first use is done here
+        too, because nothing may build or load while the evaluation has the GPU alone.
         """
-        if attempt.task.problem.recorded:
-            return _build_recorded(attempt)
         session, calls = _timed(attempt.session), _sketched_calls(attempt)
-        source = attempt.task.problem.assembled(attempt.source)
-        failed = session.precompile(source, calls) or session.load(source)
+        failed = session.load(attempt.task.problem.assembled(attempt.source))
         failed = failed or session.compile(calls)
         if failed is None:
             attempt.baseline.session(attempt.task, calls)
@@ -68,12 +69,15 @@ class PairedMethod:
         Outputs of timed calls are left in `attempt.deferred`, unless there is a verdict already.
         """
         attempt.device.free_unused_memory()  # a PyTorch baseline may need as much as the oracle
-        verdict = _time_all(attempt)
-        _baseline_session(attempt).release_pool()
-        if verdict is None:
-            return None
-        wrong = attempt.check_deferred()  # wrong values explain more than an impossible time
-        return Verdict(Outcome.WRONG_VALUES, wrong) if wrong else verdict
+        noise = noise_floor(attempt.device, compare_sessions)
+        for index, workload in enumerate(attempt.workloads):
+            if not workload.timed:
+                continue
+            verdict = _time_workload(attempt, index, workload, noise)
+            if verdict is not None:  # wrong values explain more than an impossible time
+                wrong = attempt.check_deferred()
+                return Verdict(Outcome.WRONG_VALUES, wrong) if wrong else verdict
+        return None
 
     def time_baseline(
         self,
@@ -94,31 +98,8 @@ class PairedMethod:
                     return seconds
                 times.append(seconds)
         finally:
-            session.release_pool()
             baseline.close()
         return times
-
-
-def _build_recorded(attempt: Attempt) -> Verdict | None:
-    """Loads a candidate of an imported task, and calls it and the suite's code on each workload.
-
-    Their functions are called as they are: what they compile is known by then only. What fails here
-    fails again when values are checked, with a message there.
-    """
-    task, session = attempt.task, _timed(attempt.session)
-    failed = session.load(task.problem.assembled(attempt.source))
-    if failed is not None:
-        return verdict_of(failed)
-    where = attempt.device.description.torch_device
-    for workload in (w for split in Split for w in task.problem.stated_workloads(split) or ()):
-        seed = attempt.data_seed("build", workload.key)
-        with attempt.device.held(Exclusivity.SHARED):
-            inputs = make_inputs(task.problem, workload, seed, where)
-            attempt.baseline.call(task, inputs, workload.dims)
-            call = session.call(inputs, workload.dims)
-        if isinstance(call, Failed):
-            break
-    return None
 
 
 def _timed(session: Session | None) -> TimedSession:
@@ -158,33 +139,9 @@ def _shapes_only(attempt: Attempt, workload: Workload) -> Mapping[str, Value] | 
         return None
 
 
-def _time_all(attempt: Attempt) -> Verdict | None:
-    """Times every workload, and all of them again if stamps account for too little time."""
-    noise = noise_floor(attempt.device, compare_sessions)
-    share = 0.0
-    for number in range(CLOCK.tries):
-        purpose = f"time {number}"
-        if number:
-            _prepare_another_try(attempt)
-        shares = []
-        for index, workload in enumerate(attempt.workloads):
-            if not workload.timed:
-                continue
-            longer = CLOCK.retry_block_factor if number else 1
-            result = _time_workload(attempt, index, workload, noise, purpose, longer)
-            if isinstance(result, Verdict):
-                return result
-            shares.append(result.unaccounted_share)
-        share = statistics.median(shares) if shares else 0.0
-        if share <= CLOCK.median_share:
-            return None
-    text = f"{share:.0%} more time passed in timed calls than their stamps account for"
-    return Verdict(Outcome.INVALID_TIMING, text)
-
-
 def _time_workload(
-    attempt: Attempt, index: int, workload: Workload, noise: float, purpose: str, longer: int
-) -> PairedResult | Verdict:
+    attempt: Attempt, index: int, workload: Workload, noise: float
+) -> Verdict | None:
     """Times one workload and adds the times to its result.
 
     Args:
@@ -192,25 +149,16 @@ def _time_workload(
         index: The position of the workload's result.
         workload: The workload.
         noise: The noise floor, by which the bounds are wider.
-        purpose: Distinguishes the random draws of this try.
-        longer: Blocks are this many times as long as usual.
     """
     roofline = attempt.roofline_seconds(workload)
     limit = PLAUSIBILITY.physics_share * roofline
-    result = _compare(attempt, workload, purpose, longer)
+    result = _compare(attempt, workload, "time")
     if isinstance(result, PairedResult) and result.candidate_seconds < limit:
-        result = _compare(attempt, workload, f"{purpose} again", longer)
+        result = _compare(attempt, workload, "time again")
         if isinstance(result, PairedResult) and result.candidate_seconds < limit:
             return impossible(result.candidate_seconds, roofline, workload)
-    if isinstance(result, Verdict):
+    if not isinstance(result, PairedResult):
         return result
-    if not result.clock_agrees:
-        text = (
-            f"in a block of timed calls {result.unaccounted_seconds * 1e6:.0f} us passed that its "
-            f"stamps ({result.claimed_seconds * 1e6:.0f} us) do not account for, beyond the "
-            "baseline's"
-        )
-        return Verdict(Outcome.INVALID_TIMING, text)
     mean, half = result.interval.mean, result.interval.half
     if mean > math.log(PLAUSIBILITY.audit_speedup):
         attempt.label("audit: more than 10 times the baseline")
@@ -223,38 +171,10 @@ def _time_workload(
         speedup_low=math.exp(mean - half - noise),
         speedup_high=math.exp(mean + half + noise),
     )
-    return result
+    return None
 
 
-def _prepare_another_try(attempt: Attempt) -> None:
-    """Reduces host overhead before a candidate is timed again in longer blocks.
-
-    Host overhead differs between processes and CPUs. On a host with more runnable tasks than CPUs
-    whole blocks are delayed.
-    """
-    attempt.label("late: timed again")
-    wait_for_idle_cpus()
-    for session in (_baseline_session(attempt), _timed(attempt.session)):
-        session.move_to_other_cpu()
-
-
-def _compare(
-    attempt: Attempt, workload: Workload, purpose: str, longer: int
-) -> PairedResult | Verdict:
-    """Compares on one workload, and again while the clocks disagree."""
-    result = _compare_once(attempt, workload, purpose, longer)
-    for number in range(1, CLOCK.tries):
-        if isinstance(result, Verdict) or not result.worth_a_retry:
-            break
-        _prepare_another_try(attempt)
-        purpose_again = f"{purpose}, try {number}"
-        result = _compare_once(attempt, workload, purpose_again, CLOCK.retry_block_factor)
-    return result
-
-
-def _compare_once(
-    attempt: Attempt, workload: Workload, purpose: str, longer: int
-) -> PairedResult | Verdict:
+def _compare(attempt: Attempt, workload: Workload, purpose: str) -> PairedResult | Verdict:
     result = compare_sessions(
         attempt.task,
         workload,
@@ -263,7 +183,6 @@ def _compare_once(
         attempt.data_seed(purpose, workload.key),
         attempt.device,
         attempt.deferred,
-        longer,
     )
     return verdict_of(result) if isinstance(result, Failed) else result
 
@@ -276,7 +195,6 @@ def compare_sessions(
     seed: int,
     device: Device,
     deferred: DeferredChecks,
-    longer: int = 1,
 ) -> PairedResult | Ended:
     """Compares two sessions on one workload.
 
@@ -288,40 +206,32 @@ def compare_sessions(
         seed: The seed of data and order.
         device: The GPU.
         deferred: Takes the outputs of timed calls that are checked later.
-        longer: Blocks are this many times as long as usual.
 
     Raises:
-        InfraError: The baseline failed, or two input sets do not fit.
+        InfraError: The baseline failed, or a call does not fit.
     """
-    description = device.description
-    pool = InputPool(task, workload, seed, candidate.memory, description.torch_device, times=longer)
-    with baseline.paused_between_requests(), candidate.paused_between_requests():
-        failed = baseline.load_pool(pool.sets, workload.dims)
-        if failed is not None:
-            raise InfraError(f"the baseline failed while it was timed: {failed.message}")
-        failed = candidate.load_pool(pool.sets, workload.dims)
-        if failed is not None:
-            return failed
-        setup = PairedSetup(
-            sets=len(pool.sets),
-            prepare=lambda fresh, calls: pool.prepare(
-                candidate if fresh else baseline, calls, fresh
-            ),
-            verify=lambda calls: pool.verify(candidate, calls, deferred),
-            flush_seconds=2 * description.spec.flush_bytes / description.spec.memory_bandwidth,
-            clock=time.perf_counter,
-            rng=random.Random(seed),
-            longer=longer,
-        )
-        return PairedBenchmark(baseline, candidate, setup).run()
+    where = device.description.torch_device
+    inputs = FreshInputs(task, workload, seed, candidate.memory, where)
+    failed = baseline.select(inputs.first, workload.dims)
+    if isinstance(failed, Failed):
+        raise InfraError(f"the baseline failed while it was timed: {failed.message}")
+    failed = candidate.select(inputs.first, workload.dims)
+    if isinstance(failed, Failed):
+        return failed
+    setup = PairedSetup(
+        draw=inputs.draw,
+        most_calls=inputs.most_calls,
+        verify=lambda: inputs.verify(deferred),
+        clock=time.perf_counter,
+        rng=random.Random(seed),
+    )
+    return PairedBenchmark(baseline, candidate, setup).run()
 
 
 def seconds_alone(
     task: Task, workload: Workload, session: TimedSession, seed: int, device: Device
 ) -> float | Failed:
-    """Returns the median time of one call with cold caches, for head-room and never for pay.
-
-    Short calls are timed by graph replay where that is possible, as in comparisons.
+    """Returns the time of one call with cold caches, for head-room and never for pay.
 
     Args:
         task: What the session solves.
@@ -331,34 +241,19 @@ def seconds_alone(
         device: The GPU, which nobody else may use meanwhile.
 
     Returns:
-        Seconds, or why the worker failed.
+        Seconds, or why the source failed.
 
     Raises:
-        InfraError: Two input sets do not fit.
+        InfraError: A call does not fit.
     """
-    where = device.description.torch_device
-    pool = InputPool(task, workload, seed, session.memory, where, TIMING.pilot_calls)
-    calls = len(pool.sets)
-    failed = session.load_pool(pool.sets, workload.dims)
-    if failed is not None:
+    inputs = FreshInputs(task, workload, seed, session.memory, device.description.torch_device)
+    failed = session.select(inputs.first, workload.dims)
+    if isinstance(failed, Failed):
         return failed
-    pool.prepare(session, calls, fresh=False)
-    block = session.time_calls(calls, TIMING.pilot_lead)
-    if isinstance(block, Failed):
-        return block
-    seconds = statistics.median(block.call_seconds)
-    short = seconds < TIMING.graph_below_seconds and not pool.in_place
-    if short and session.capture_graph() is None:
-        return _replay_seconds(session, calls)
-    return seconds
-
-
-def _replay_seconds(session: TimedSession, calls: int) -> float | Failed:
-    """Returns the median time of one call over some replays of a graph of so many calls."""
-    seconds: list[float] = []
-    for _ in range(TIMING.pilot_calls):
-        block = session.replay_graph(TIMING.pilot_lead)
-        if isinstance(block, Failed):
-            return block
-        seconds += block.call_seconds
-    return statistics.median(seconds) / calls
+    calls = inputs.draw(min(TIMING.max_calls, inputs.most_calls), None)
+    seconds = session.time_calls(calls, graph=True)
+    if seconds is None:
+        seconds = session.time_calls(calls, graph=False)
+    if seconds is None:
+        return Failed(FailureKind.RUNTIME, "its calls cannot be timed")
+    return seconds if isinstance(seconds, Failed) else trimmed_mean(seconds)

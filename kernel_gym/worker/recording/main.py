@@ -18,8 +18,8 @@ from kernel_gym.protocol import worker as messages
 from kernel_gym.protocol.request import RequestDispatcher, decode
 from kernel_gym.sandbox import confine
 from kernel_gym.sandbox.channel import Channel
-from kernel_gym.worker.gpu.precompile import host_properties
-from kernel_gym.worker.recording import cubin
+from kernel_gym.worker.recording import cubin, hsaco
+from kernel_gym.worker.recording.properties import host_properties
 from kernel_gym.worker.recording.runtime import RecordingRuntime
 from kernel_gym.worker.sim.main import SimWorker
 from kernel_gym.worker.sim.runtime import DeviceError
@@ -47,7 +47,7 @@ class RecordingWorker(SimWorker):
         judge: The pipe to the judge, for plans that are to be timed.
         arch: The architecture that it compiles for.
         memory: Bytes of memory of the device.
-        reported: What an NVIDIA GPU reports; None for a simulated GPU.
+        reported: What a real GPU reports; None for a simulated GPU.
     """
 
     runtime: RecordingRuntime
@@ -60,7 +60,10 @@ class RecordingWorker(SimWorker):
         else:
             gpu = SimpleNamespace(**reported)
             super().__init__(RecordingRuntime(arch, memory, self._measure, host_properties(gpu)))
-            cubin.install(self.runtime, gpu)
+            if gpu.hip is None:
+                cubin.install(self.runtime, gpu)
+            else:
+                hsaco.install()
         self.pieces: tuple[bytes, ...] = ()
         """Code objects and constants, which follow the JSON of the answer."""
         self._judge = judge

@@ -10,8 +10,22 @@ from kernel_gym.plans.types import CodeForm, LaunchStep
 from kernel_gym.protocol import worker as messages
 from kernel_gym.protocol.request import encode
 from kernel_gym.sandbox.spawn import shared_template
-from scripts.launcher_on_gpu import H100
 
+H100 = {
+    "name": "NVIDIA H100 80GB HBM3",
+    "arch": "sm_90",
+    "hip": None,
+    "major": 9,
+    "minor": 0,
+    "warp_size": 32,
+    "target": ["cuda", 90, 32],
+    "multi_processor_count": 132,
+    "shared_memory": 232448,
+    "total_memory": 80 << 30,
+    "L2_cache_size": 50 << 20,
+    "regs_per_multiprocessor": 65536,
+    "max_threads_per_multi_processor": 2048,
+}
 HEAD = """
 import torch, triton
 import triton.language as tl

@@ -10,7 +10,14 @@ from typing import Any, Protocol
 
 import torch
 
-from kernel_gym.judge.protocol import TIMING
+PILOT_LEAD = 8
+"""Cache flushes before a pilot block."""
+MAX_LEAD = 60
+"""The most cache flushes before a block."""
+LEAD_HOST_FACTOR = 1.5
+"""The flushes take this many times as long as the host needs for one call."""
+GRAPH_BELOW_SECONDS = 100e-6
+"""Shorter calls are replayed as graphs."""
 
 ROUNDS = (4, 16)
 """The least and the most rounds. A round is one block of each side, in changing order."""
@@ -76,12 +83,12 @@ class GpuClock:
     def __init__(self, flush: int, device: torch.device) -> None:
         self._flush = torch.zeros(flush // 4, dtype=torch.int32, device=device)
         self._leads: dict[Function, int] = {}
-        self._flush_seconds = self._seconds_of_flushes(TIMING.pilot_lead) / TIMING.pilot_lead
+        self._flush_seconds = self._seconds_of_flushes(PILOT_LEAD) / PILOT_LEAD
 
     def block(self, function: Function, sets: Sets) -> list[float]:
         """Calls a function once on each set with cold caches, and returns seconds of each call."""
         stamps, queued = [(_event(), _event()) for _ in sets], []
-        lead = self._leads.get(function, TIMING.pilot_lead)
+        lead = self._leads.get(function, PILOT_LEAD)
         for (start, end), values in zip(stamps, sets, strict=True):
             self._make_cold(lead)
             begin = time.perf_counter()
@@ -90,8 +97,8 @@ class GpuClock:
             end.record()
             queued.append(time.perf_counter() - begin)
         torch.cuda.synchronize()
-        wanted = TIMING.lead_host_factor * statistics.median(queued) / self._flush_seconds
-        self._leads[function] = max(1, min(TIMING.max_lead, math.ceil(wanted)))
+        wanted = LEAD_HOST_FACTOR * statistics.median(queued) / self._flush_seconds
+        self._leads[function] = max(1, min(MAX_LEAD, math.ceil(wanted)))
         return [start.elapsed_time(end) * 1e-3 for start, end in stamps]
 
     def replays(self, function: Function, sets: Sets) -> Callable[[], float] | None:
@@ -107,7 +114,7 @@ class GpuClock:
         def replay() -> float:
             assert kept  # its memory belongs to the graph
             start, end = _event(), _event()
-            self._make_cold(TIMING.pilot_lead)
+            self._make_cold(PILOT_LEAD)
             start.record()
             graph.replay()
             end.record()
@@ -147,7 +154,7 @@ def alternate(
         clock: Times blocks on the device of the arguments.
     """
     pilot = [statistics.median(clock.block(side, sets)) for side in sides]
-    if math.sqrt(pilot[0] * pilot[1]) < TIMING.graph_below_seconds:
+    if math.sqrt(pilot[0] * pilot[1]) < GRAPH_BELOW_SECONDS:
         replays = [clock.replays(side, sets) for side in sides]
         if replays[0] is not None and replays[1] is not None:
             return _medians([_one(replays[0]), _one(replays[1])])

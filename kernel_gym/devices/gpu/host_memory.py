@@ -1,0 +1,66 @@
+"""The judge's side of the memory that launchers read inputs from and write outputs to."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+
+import torch
+
+from kernel_gym.launcher.shared_file import SharedFile
+
+ALIGNMENT = 256
+
+
+class HostMemory:
+    """Memory of the host, as the judge sees it.
+
+    Args:
+        size: Bytes.
+        where: The judge's device, which copies to and from it.
+    """
+
+    def __init__(self, size: int, where: torch.device) -> None:
+        self.file = SharedFile(size)
+        self.where = where
+        self._bytes = torch.frombuffer(self.file.memory, dtype=torch.uint8)
+        if where.type == "cuda":
+            runtime = torch.cuda.cudart()
+            with contextlib.suppress(RuntimeError):  # only slower copies without it
+                runtime.cudaHostRegister(self.file.address, size, 0)
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+        return self.file.size
+
+    def write(self, offset: int, data: torch.Tensor) -> int:
+        """Copies bytes, uint8 [size], to an offset; returns the offset behind them."""
+        end = offset + data.numel()
+        self._bytes[offset:end].copy_(data, non_blocking=True)
+        return end
+
+    def read(self, offset: int, size: int) -> torch.Tensor:
+        """Returns a copy of some bytes on the judge's device, uint8 [size]."""
+        return self._bytes[offset : offset + size].to(self.where, copy=True)
+
+    def wipe(self, offset: int, size: int) -> None:
+        """Overwrites bytes with a pattern that is NaN in every float format."""
+        ctypes.memset(self.file.place(offset, size), 0xFF, size)
+
+    def settle(self) -> None:
+        """Waits until all copies of the judge have ended."""
+        if self.where.type == "cuda":
+            torch.cuda.synchronize()
+
+    def close(self) -> None:
+        """Gives the memory back."""
+        if self.where.type == "cuda":
+            with contextlib.suppress(RuntimeError):
+                torch.cuda.cudart().cudaHostUnregister(self.file.address)
+        self.file.close()
+
+
+def aligned(offset: int) -> int:
+    """Returns the next place at which results may begin."""
+    return -(-offset // ALIGNMENT) * ALIGNMENT

@@ -1,0 +1,291 @@
+"""What a session runs: plans that a recorder makes of a candidate, or trusted code for PyTorch."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from statistics import median
+from typing import Any, Protocol
+
+import torch
+
+from kernel_gym.devices.answers import StatedOutput, stated_outputs
+from kernel_gym.devices.base import Failed, FailureKind, MemoryUsedUpError
+from kernel_gym.devices.gpu.host_memory import HostMemory
+from kernel_gym.devices.gpu.launchers import LauncherSlot
+from kernel_gym.devices.gpu.recording import GpuRecorder, call_form, form_key
+from kernel_gym.devices.placement import storage_bytes
+from kernel_gym.launcher.process import PlanFailedError
+from kernel_gym.plans.types import (
+    BufferRole,
+    BufferView,
+    LaunchPlan,
+    PlanBuffer,
+    WrongOutput,
+)
+from kernel_gym.protocol import worker as messages
+from kernel_gym.records import KernelFacts
+from kernel_gym.tasks.problem import Value
+from kernel_gym.tasks.task import Task
+
+TUNING_CALLS = 5
+"""Calls of which the median is told to host code that tunes itself."""
+_OUT_OF_MEMORY = "error 2,"  # CUDA_ERROR_OUT_OF_MEMORY and hipErrorOutOfMemory
+Exclusive = Callable[[], AbstractContextManager[None]]
+"""Holds the GPU alone within a context."""
+
+
+@dataclass(frozen=True)
+class LoadedCall:
+    """A call of one form that a launcher has loaded."""
+
+    outputs: tuple[BufferView | WrongOutput, ...]
+    """What it returns."""
+    aliases: Mapping[int, int]
+    """The number of an input, by the number of an output that lies in it."""
+    launches: int
+    refused: tuple[str, ...] = ()
+    facts: tuple[KernelFacts, ...] = ()
+
+    @property
+    def result_sizes(self) -> list[int]:
+        """Bytes of each output that is a tensor."""
+        return [view.extent for view in self.outputs if isinstance(view, BufferView)]
+
+
+class Program(Protocol):
+    """What a session runs."""
+
+    def load(self, source: str) -> Failed | None:
+        """Builds and loads a source."""
+
+    def compile(
+        self, inputs: Mapping[str, Value], dims: Mapping[str, int], alone: Exclusive
+    ) -> Failed | None:
+        """Does on the host what a call of such a form needs."""
+
+    def select(
+        self, slot: LauncherSlot, inputs: Mapping[str, Value], dims: Mapping[str, int]
+    ) -> LoadedCall | Failed:
+        """Has a launcher load what a call of such a form does."""
+
+    def close(self) -> None:
+        """Ends its process."""
+
+
+class PlanProgram:
+    """A candidate or a kernel of ours: a recorder, and the plans of the forms that were called.
+
+    Args:
+        task: What the source solves.
+        recorder: Makes the plans.
+        memory: For the inputs of calls that tune.
+        slot: The launcher that times plans for host code that tunes itself.
+        most_bytes: Bytes of the GPU that a plan may have.
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        recorder: GpuRecorder,
+        memory: HostMemory,
+        slot: LauncherSlot,
+        most_bytes: int,
+    ) -> None:
+        self._task, self._recorder, self._memory = task, recorder, memory
+        self._slot, self._most = slot, most_bytes
+        self._plans: dict[str, tuple[LaunchPlan, tuple[str, ...]]] = {}
+
+    def load(self, source: str) -> Failed | None:
+        """Loads a source into the recorder."""
+        return self._recorder.load(
+            messages.LoadOnSimulator(self._task.language, self._task.entry, source)
+        )
+
+    def compile(
+        self, inputs: Mapping[str, Value], dims: Mapping[str, int], alone: Exclusive
+    ) -> Failed | None:
+        """Records the plan of a form. Of its failures only a compiler's counts here."""
+        plan = self._plan(inputs, alone)
+        compiles = not isinstance(plan, Failed) or plan.kind is not FailureKind.COMPILE
+        return None if compiles else plan
+
+    def select(
+        self, slot: LauncherSlot, inputs: Mapping[str, Value], dims: Mapping[str, int]
+    ) -> LoadedCall | Failed:
+        """Has a launcher load the plan of a form."""
+        planned = self._plan(inputs, contextlib.nullcontext)
+        if isinstance(planned, Failed):
+            return planned
+        plan, refused = planned
+        loaded = _load(slot, plan, self._most)
+        return loaded if isinstance(loaded, Failed) else replace(loaded, refused=refused)
+
+    def close(self) -> None:
+        """Ends the recorder."""
+        self._recorder.close()
+
+    def _plan(
+        self, inputs: Mapping[str, Value], alone: Exclusive
+    ) -> tuple[LaunchPlan, tuple[str, ...]] | Failed:
+        request = messages.RecordCall(call_form(inputs), [])
+        key = form_key(request)
+        if key not in self._plans:
+            plan = self._recorder.record(request, lambda *asked: self._time(inputs, alone, *asked))
+            if isinstance(plan, Failed):
+                return plan
+            self._plans[key] = plan, self._recorder.refused
+        return self._plans[key]
+
+    def _time(
+        self, inputs: Mapping[str, Value], alone: Exclusive, plan: LaunchPlan, first: int
+    ) -> float | Failed:
+        """Returns the seconds of the steps of a plan from a number on."""
+        end = 0
+        for value in inputs.values():
+            if isinstance(value, torch.Tensor):
+                end = self._memory.write(end, _drawn(value))
+        self._memory.settle()
+        before = 0.0
+        with alone():
+            if first:
+                part = self._seconds(_until(plan, first))
+                if isinstance(part, Failed):
+                    return part
+                before = part
+            seconds = self._seconds(plan)
+        return seconds if isinstance(seconds, Failed) else max(seconds - before, 1e-9)
+
+    def _seconds(self, plan: LaunchPlan) -> float | Failed:
+        loaded = _load(self._slot, plan, self._most)
+        if isinstance(loaded, Failed):
+            return loaded
+        try:
+            return median(self._slot.process().time([[0]] * TUNING_CALLS, graph=True))
+        except PlanFailedError as error:
+            return Failed(FailureKind.RUNTIME, str(error))
+
+
+class ReferenceProgram:
+    """Trusted code for PyTorch."""
+
+    def __init__(self, task: Task) -> None:
+        self._task, self._source = task, ""
+        self._forms: dict[str, object] = {}
+
+    def load(self, source: str) -> Failed | None:
+        """Keeps the source: its launcher loads it for each form."""
+        self._source = source
+        return None
+
+    def compile(
+        self, inputs: Mapping[str, Value], dims: Mapping[str, int], alone: Exclusive
+    ) -> Failed | None:
+        """Does nothing."""
+        return None
+
+    def select(
+        self, slot: LauncherSlot, inputs: Mapping[str, Value], dims: Mapping[str, int]
+    ) -> LoadedCall | Failed:
+        """Has a launcher load the code for a form."""
+        request = messages.RecordCall(call_form(inputs), [])
+        key = self._forms.setdefault(form_key(request), object())
+        form = [_reference_argument(value) for value in inputs.values()]
+        try:
+            slot.select(
+                key,
+                lambda process: process.load_reference(self._source, self._task.entry, form),
+            )
+        except PlanFailedError as error:
+            return Failed(FailureKind.RUNTIME, str(error))
+        views = tuple(map(_view, stated_outputs(self._task.problem, dims)))
+        return LoadedCall(views, {}, 1)
+
+    def close(self) -> None:
+        """Has no process of its own."""
+
+
+def _load(slot: LauncherSlot, plan: LaunchPlan, most: int) -> LoadedCall | Failed:
+    """Has a launcher load a plan.
+
+    Raises:
+        MemoryUsedUpError: Others hold the memory that it needs.
+        InfraError: The launcher does not start.
+    """
+    size = sum(buffer.size for buffer in plan.buffers)
+    if size > most:
+        text = f"out of memory: a call has buffers of {size} bytes, expected {most} at most"
+        return Failed(FailureKind.RUNTIME, text)
+    try:
+        kernels = slot.select(plan, lambda process: process.load(plan))
+    except PlanFailedError as error:
+        if _OUT_OF_MEMORY in str(error):
+            raise MemoryUsedUpError(str(error)) from error
+        return Failed(FailureKind.RUNTIME, f"a kernel does not load: {error}")
+    return LoadedCall(plan.outputs, _aliases(plan), plan.launches, facts=_facts(kernels))
+
+
+def _facts(kernels: list[dict[str, Any]]) -> tuple[KernelFacts, ...]:
+    return tuple(
+        KernelFacts(
+            name=one["name"],
+            vgprs=one["registers"],
+            sgprs=0,
+            lds_bytes=one["shared"],
+            scratch_bytes=one["local"],
+        )
+        for one in kernels
+    )
+
+
+def _aliases(plan: LaunchPlan) -> dict[int, int]:
+    buffers = plan.buffers
+    return {
+        number: buffers[view.buffer].number
+        for number, view in enumerate(plan.outputs)
+        if isinstance(view, BufferView) and buffers[view.buffer].role is BufferRole.INPUT
+    }
+
+
+def _until(plan: LaunchPlan, first: int) -> LaunchPlan:
+    """Returns the steps of a plan up to a number."""
+    buffers = tuple(_until_buffer(buffer, first) for buffer in plan.buffers)
+    return replace(plan, buffers=buffers, steps=plan.steps[:first], outputs=())
+
+
+def _until_buffer(buffer: PlanBuffer, first: int) -> PlanBuffer:
+    end = None if buffer.end is None else min(buffer.end, first)
+    return replace(buffer, begin=min(buffer.begin, first), end=end)
+
+
+def _drawn(value: torch.Tensor) -> torch.Tensor:
+    """Returns the bytes of an input for a call that is timed alone: its values do not matter."""
+    if value.device.type != "meta":
+        return storage_bytes(value)
+    count = value.untyped_storage().nbytes() // value.itemsize
+    if value.is_floating_point():
+        return storage_bytes(torch.randn(count).to(value.dtype))
+    return storage_bytes(torch.zeros(count, dtype=value.dtype))
+
+
+def _reference_argument(value: Value) -> Any:
+    if not isinstance(value, torch.Tensor):
+        return value
+    return {
+        "bytes": value.untyped_storage().nbytes(),
+        "offset": int(value.storage_offset()),
+        "shape": list(value.shape),
+        "strides": list(value.stride()),
+        "dtype": str(value.dtype).removeprefix("torch."),
+    }
+
+
+def _view(stated: StatedOutput) -> BufferView:
+    strides, step = [], 1
+    for size in reversed(stated.shape):
+        strides.insert(0, step)
+        step *= max(1, size)
+    dtype = str(stated.dtype).removeprefix("torch.")
+    return BufferView(0, 0, tuple(stated.shape), tuple(strides), dtype)

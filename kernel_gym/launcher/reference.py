@@ -1,0 +1,133 @@
+"""A reference in PyTorch as the work of calls that are timed: trusted code of the project.
+
+It has a launcher of its own, with the same preparation, events and graphs as that of a plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from kernel_gym.launcher.driver import DriverError, GpuDriver
+
+if TYPE_CHECKING:
+    import torch
+
+_DEVICE = "cuda"
+
+
+class NotCapturedError(Exception):
+    """PyTorch cannot capture the call as a graph: host code of it waits for the device."""
+
+
+class ReferenceExecution:
+    """A call of a function on tensors of this process.
+
+    Args:
+        driver: The device. PyTorch uses its context too.
+        source: The text of a module.
+        entry: The name of the function.
+        arguments: For each argument a scalar, or bytes of storage, offset in elements, shape,
+            strides and the name of the dtype.
+
+    Raises:
+        DriverError: PyTorch failed.
+    """
+
+    recaptured = False
+
+    @property
+    def input_bytes(self) -> int:
+        """Bytes that `begin` copies from the host."""
+        return sum(storage.nbytes for storage in self._storages)
+
+    def __init__(self, driver: GpuDriver, source: str, entry: str, arguments: list[Any]) -> None:
+        import torch
+
+        self._driver, self._torch = driver, torch
+        torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
+        torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
+        self._stream = torch.cuda.ExternalStream(driver.stream)
+        self._function = _load(source, entry)
+        self._storages: list[torch.Tensor] = []
+        self._arguments = [self._argument(one) for one in arguments]
+        self._results: tuple[Any, ...] = ()
+        self.facts: list[dict[str, int | str]] = []
+
+    def renew(self) -> None:
+        """Calls the function once more before times are taken, so that libraries are loaded."""
+        self.queue()
+        self._driver.wait()
+
+    def begin(self, inputs: int) -> None:
+        """Queues copies of the inputs."""
+        for storage in self._storages:
+            self._driver.queue_copy_in(storage.data_ptr(), inputs, storage.nbytes)
+            inputs += storage.nbytes
+
+    def queue(self, noop: bool = False) -> None:
+        """Calls the function.
+
+        Raises:
+            DriverError: PyTorch failed.
+        """
+        with self._torch.cuda.stream(self._stream), self._torch.no_grad():
+            try:
+                results = self._function(*self._arguments)
+            except RuntimeError as error:
+                raise DriverError(f"PyTorch: {str(error).splitlines()[0][:300]}") from None
+        self._results = tuple(results) if isinstance(results, tuple | list) else (results,)
+
+    def queue_results(self, results: Sequence[int]) -> None:
+        """Queues copies of what the function has returned, then of the inputs."""
+        returned = [one.contiguous() for one in self._results]
+        self._kept = returned
+        for place, tensor in zip(results, (*returned, *self._storages), strict=False):
+            self._driver.queue_copy_out(place, tensor.data_ptr(), tensor.nbytes)
+
+    def damaged(self) -> int | None:
+        """Returns None: the code is trusted."""
+        self._driver.wait()
+        return None
+
+    def capture(self) -> tuple[Callable[[], None], Callable[[], None]]:
+        """Captures a call; returns what queues it, and what destroys the graph.
+
+        Raises:
+            NotCapturedError: PyTorch cannot capture it.
+        """
+        self._driver.wait()
+        graph = self._torch.cuda.CUDAGraph()
+        try:
+            with self._torch.cuda.graph(graph, stream=self._stream):
+                self.queue()
+        except (DriverError, RuntimeError) as error:
+            raise NotCapturedError(str(error).splitlines()[0][:300]) from None
+        return partial(self._replay, graph), graph.reset
+
+    def close(self) -> None:
+        """Frees the tensors."""
+        self._storages, self._arguments, self._results, self._kept = [], [], (), []
+        self._torch.cuda.empty_cache()
+
+    def _replay(self, graph: Any) -> None:
+        with self._torch.cuda.stream(self._stream):
+            graph.replay()
+
+    def _argument(self, described: Any) -> Any:
+        if not isinstance(described, dict):
+            return described
+        torch = self._torch
+        storage = torch.zeros(described["bytes"], dtype=torch.uint8, device=_DEVICE)
+        self._storages.append(storage)
+        dtype = getattr(torch, described["dtype"])
+        empty = torch.empty(0, dtype=dtype, device=_DEVICE)
+        place = described["offset"], described["shape"], described["strides"]
+        return empty.set_(storage.untyped_storage(), *place)
+
+
+def _load(source: str, entry: str) -> Callable[..., Any]:
+    names: dict[str, Any] = {"__name__": "reference"}
+    exec(compile(source, "reference", "exec", dont_inherit=True), names)
+    return names[entry]

@@ -1,1 +1,0 @@
-"""The worker on a real GPU: loads a candidate, calls it, runs timed blocks."""

@@ -1,3 +1,0 @@
-// An older name of <hip/hip_bf16.h>.
-#pragma once
-#include <hip/hip_bf16.h>

@@ -1,0 +1,145 @@
+"""The whole path of `rocm:0` on the simulated HIP runtime: recorder, launchers, judge."""
+
+from __future__ import annotations
+
+from contextlib import closing
+
+import pytest
+import torch
+
+from kernel_gym.devices.base import Call, Failed, FailureKind, NotOfferedError, TimedCall
+from kernel_gym.judge.timing.deferred_checks import DeferredChecks
+from kernel_gym.judge.timing.fresh_inputs import FreshInputs
+from kernel_gym.judge.timing.gpu import compare_sessions
+from kernel_gym.judge.timing.paired import PairedResult
+from kernel_gym.simulated_rocm.folders import library_folder
+from kernel_gym.tasks import Scale, get_task, make_inputs, train_workloads
+from tests.gpu.simulated import device
+
+pytestmark = pytest.mark.skipif(library_folder() is None, reason="the HIP runtime is not built")
+TASK = get_task("triton2triton/row_sum")
+WORKLOAD = train_workloads(TASK.problem, Scale.SIM)[0]
+DIMS = WORKLOAD.dims
+
+
+@pytest.fixture(scope="module")
+def gpu():
+    with closing(device()) as opened:
+        yield opened
+
+
+def inputs(seed=1):
+    return make_inputs(TASK.problem, WORKLOAD, seed)
+
+
+def opened(gpu, source=TASK.start_source, trusted=False):
+    session = gpu.open(TASK, trusted)
+    assert session.load(source) is None
+    return session
+
+
+def changed(old: str, new: str) -> str:
+    assert old in TASK.start_source
+    return TASK.start_source.replace(old, new)
+
+
+def test_values_come_back_and_inputs_stay(gpu):
+    with closing(opened(gpu)) as session:
+        for seed in (1, 2):
+            given = inputs(seed)
+            call = session.call(given, DIMS)
+            assert isinstance(call, Call), call
+            (output,) = (one.tensor for one in call.outputs)
+            torch.testing.assert_close(
+                output.float(), given["x"].float().sum(-1), rtol=1e-2, atol=0.5
+            )
+            assert call.modified_inputs == ()
+            assert call.launches == 1
+
+
+def test_without_launches_outputs_are_poison(gpu):
+    with closing(opened(gpu)) as session:
+        call = session.call(inputs(), DIMS, noop=True)
+        assert call.launches == 0
+        assert bool(call.outputs[0].tensor.isnan().all())
+
+
+def test_a_call_that_uses_memory_of_an_earlier_one_is_refused(gpu):
+    source = TASK.start_source + (
+        "\nhonest_ = row_sum\nkept = []\n\ndef row_sum(x):\n"
+        "    out = honest_(x)\n    kept.append(out)\n    return kept[0]\n"
+    )
+    with closing(opened(gpu, source)) as session:
+        failed = session.call(inputs(), DIMS)
+        assert isinstance(failed, Failed)
+        assert "allocated before it" in failed.message
+
+
+def test_host_code_that_needs_data_is_refused(gpu):
+    source = TASK.start_source + (
+        "\nhonest_ = row_sum\n\ndef row_sum(x):\n    x.sum().item()\n    return honest_(x)\n"
+    )
+    with closing(opened(gpu, source)) as session:
+        assert isinstance(session.call(inputs(), DIMS), Failed)
+
+
+def test_a_view_of_an_input_is_no_output(gpu):
+    source = "import torch\n\ndef row_sum(x):\n    return x[:, 0].as_strided((x.shape[0],), (1,))\n"
+    with closing(opened(gpu, source)) as session:
+        call = session.call(inputs(), DIMS)
+        assert call.outputs[0].tensor is None
+        assert "view of the input 'x'" in call.outputs[0].problem
+
+
+def test_an_imported_task_is_not_offered(gpu):
+    class Recorded:
+        id = "suite/task"
+
+        class problem:
+            recorded = True
+
+    with pytest.raises(NotOfferedError, match="suite/task is not offered on rocm:0"):
+        gpu.open(Recorded())
+
+
+def test_two_sides_are_compared_on_fresh_inputs(gpu):
+    with (
+        closing(opened(gpu, trusted=True)) as baseline,
+        closing(opened(gpu)) as candidate,
+    ):
+        deferred = DeferredChecks()
+        result = compare_sessions(TASK, WORKLOAD, baseline, candidate, 3, gpu, deferred)
+        assert isinstance(result, PairedResult), result
+        assert result.graph
+        assert result.interval.mean == pytest.approx(0.0, abs=0.02)
+        assert deferred.check() == ""
+
+
+def test_each_call_has_inputs_of_its_own(gpu):
+    drawn = FreshInputs(TASK, WORKLOAD, 5, gpu.memory, torch.device("cpu"))
+    calls = drawn.draw(3, None) + drawn.draw(3, None)
+    size = inputs()["x"].nbytes
+    seen = [gpu.memory.read(call.inputs, size) for call in calls[3:]]
+    assert not torch.equal(seen[0], seen[1])
+    assert calls[0] == TimedCall(calls[3].inputs)
+
+
+def test_a_kernel_that_writes_beside_its_output_is_found(gpu):
+    source = TASK.start_source + (
+        "\n@triton.jit\ndef beside(out, n):\n    tl.store(out + n, 1.0)\n"
+        "\nhonest_ = row_sum\n\ndef row_sum(x):\n    out = honest_(x)\n"
+        "    beside[(1,)](out, out.numel())\n    return out\n"
+    )
+    with closing(opened(gpu, source)) as session:
+        failed = session.call(inputs(), DIMS)
+        assert isinstance(failed, Failed)
+        assert failed.kind is FailureKind.RUNTIME
+    with closing(opened(gpu)) as session:  # the next candidate has a launcher that works
+        assert isinstance(session.call(inputs(), DIMS), Call)
+
+
+def test_a_launcher_that_was_killed_is_started_again(gpu):
+    with closing(opened(gpu)) as session:
+        assert isinstance(session.call(inputs(), DIMS), Call)
+        session._slot.renew()
+        assert isinstance(session.call(inputs(), DIMS), Call)
