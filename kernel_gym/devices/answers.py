@@ -109,7 +109,12 @@ def misplaced(stated: StatedOutput, found: int, expected: Mapping[str, int]) -> 
     """
     if not stated.place or found == expected[stated.place]:
         return ""
-    return f"found a tensor of its own, expected the input {stated.place!r}, written in place"
+    return misplaced_text(stated.place)
+
+
+def misplaced_text(name: str) -> str:
+    """Describes an output that is not the input of this name."""
+    return f"found a tensor of its own, expected the input {name!r}, written in place"
 
 
 def believed_outputs(answer: Mapping[str, Any]) -> tuple[StatedOutput, ...]:

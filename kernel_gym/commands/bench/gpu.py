@@ -178,7 +178,6 @@ def _summarise(
         "covered_in_record": covered(noise),
         "told_apart": told_apart(0.0),
         "told_apart_in_record": told_apart(noise),
-        "unaccounted_share": statistics.median(p.unaccounted_share for p in comparisons),
         "pairs": statistics.fmean(len(p.effects) for p in comparisons),
     }
 

@@ -109,8 +109,9 @@ class PlanProgram:
     ) -> Failed | None:
         """Records the plan of a form. Of its failures only a compiler's counts here."""
         plan = self._plan(inputs, alone)
-        compiles = not isinstance(plan, Failed) or plan.kind is not FailureKind.COMPILE
-        return None if compiles else plan
+        if isinstance(plan, Failed) and plan.kind is FailureKind.COMPILE:
+            return plan
+        return None
 
     def select(
         self, slot: LauncherSlot, inputs: Mapping[str, Value], dims: Mapping[str, int]
@@ -231,6 +232,10 @@ def _facts(kernels: list[dict[str, Any]]) -> tuple[KernelFacts, ...]:
     return tuple(
         KernelFacts(
             name=one["name"],
+            arch="",
+            error="",
+            binary="",
+            launches=0,
             vgprs=one["registers"],
             sgprs=0,
             lds_bytes=one["shared"],
@@ -283,7 +288,8 @@ def _reference_argument(value: Value) -> Any:
 
 
 def _view(stated: StatedOutput) -> BufferView:
-    strides, step = [], 1
+    strides: list[int] = []
+    step = 1
     for size in reversed(stated.shape):
         strides.insert(0, step)
         step *= max(1, size)

@@ -10,6 +10,7 @@ import torch
 from kernel_gym.devices.answers import (
     Said,
     Wrong,
+    misplaced_text,
     parse_call,
     reading_an_answer,
     stated_outputs,
@@ -205,7 +206,9 @@ class GpuSession:
         stated = stated_outputs(self._task.problem, dims)
         for number, (one, place) in enumerate(zip(stated, places, strict=False)):
             alias = names[loaded.aliases[number]] if number in loaded.aliases else ""
-            if alias and alias not in in_place_inputs(self._task):
+            if one.place and alias != one.place:
+                yield OutputTensor(None, misplaced_text(one.place))
+            elif alias and alias not in in_place_inputs(self._task):
                 text = f"found a view of the input {alias!r}, expected a tensor of its own"
                 yield OutputTensor(None, text)
             else:

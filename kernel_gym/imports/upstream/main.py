@@ -21,7 +21,6 @@ import torch
 from kernel_gym.programs.local_runtime import LocalRuntime
 from kernel_gym.protocol.request import Request
 from kernel_gym.sandbox.channel import Channel
-from kernel_gym.worker import preload
 from kernel_gym.worker.sim.runtime import DeviceError
 
 MAX_FILES_BYTES = 64 << 20
@@ -87,7 +86,6 @@ def use_gpu(memory: int) -> None:
     Args:
         memory: Bytes of the GPU that PyTorch may allocate.
     """
-    preload.seed_cache()
     torch.cuda.init()
     total = torch.cuda.get_device_properties(0).total_memory
     torch.cuda.set_per_process_memory_fraction(min(1.0, memory / total))
