@@ -85,7 +85,7 @@ class PlanExecution:
         ]
 
     def renew(self) -> None:
-        """Places all buffers anew, and loads all code again."""
+        """Places all buffers again, and loads all code again."""
         self._layout = draw_layout(self._sizes, self._shuffle)
         self._places = [self._memory + offset for offset in self._layout.offsets]
         self._load(self._shuffle.randrange(MAX_BALLAST))

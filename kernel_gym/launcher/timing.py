@@ -25,7 +25,7 @@ _MAX_LEAD = 200
 
 
 class Work(Protocol):
-    """What a call does, on the stream of a driver."""
+    """Work of a call on the stream of a driver."""
 
     def begin(self, inputs: int) -> None:
         """Queues what makes a call independent of the one before.
@@ -58,7 +58,7 @@ class CallPlaces:
 
     inputs: int
     results: tuple[int, ...] = ()
-    """Of each output, then of each input; empty if nobody wants them."""
+    """Figures of each output, then of each input; empty if nobody wants them."""
 
 
 class CallTimer:

@@ -32,7 +32,7 @@ _FIXED = (".dynamic", ".relro_padding", ".got", ".nv.constant")
 
 @dataclass(frozen=True)
 class BinaryFeatures:
-    """What a code object has besides kernels that a plan launches."""
+    """Contents of a code object besides kernels that a plan launches."""
 
     variables: bool
     """Whether it has memory that lives as long as the module."""

@@ -46,7 +46,6 @@ def many():
         for exploit in load_exploits(SUITE)
         if len(exploit.expected) == 1
         and exploit.device != "gpu"
-        and exploit.gain is None
         and not exploit.open
         and not exploit.name.startswith("e10")
     ]

@@ -42,7 +42,7 @@ class GpuRecipe:
 
     launcher: LauncherRecipe
     recorder: Mapping[str, Any]
-    """What a recorder needs to know of the GPU, see `kernel_gym.worker.recording.main`."""
+    """Facts of the GPU for a recorder, see `kernel_gym.worker.recording.main`."""
     identity: str
     """A name of the GPU that is the same in every process."""
     versions: Mapping[str, str]

@@ -1,4 +1,4 @@
-"""What a session runs: plans that a recorder makes of a candidate, or trusted code for PyTorch."""
+"""Programs of a session: plans that a recorder makes, or trusted code for PyTorch."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from kernel_gym.tasks.problem import Value
 from kernel_gym.tasks.task import Task
 
 TUNING_CALLS = 5
-"""Calls of which the median is told to host code that tunes itself."""
+"""Host code that tunes itself receives the median of so many calls."""
 _OUT_OF_MEMORY = "error 2,"  # CUDA_ERROR_OUT_OF_MEMORY and hipErrorOutOfMemory
 Exclusive = Callable[[], AbstractContextManager[None]]
 """Holds the GPU alone within a context."""
@@ -42,7 +42,7 @@ class LoadedCall:
     """A call of one form that a launcher has loaded."""
 
     outputs: tuple[BufferView | WrongOutput, ...]
-    """What it returns."""
+    """Outputs that the call returns."""
     aliases: Mapping[int, int]
     """The number of an input, by the number of an output that lies in it."""
     launches: int
@@ -56,7 +56,7 @@ class LoadedCall:
 
 
 class Program(Protocol):
-    """What a session runs."""
+    """A program that a session runs."""
 
     def load(self, source: str) -> Failed | None:
         """Builds and loads a source."""
@@ -76,7 +76,7 @@ class Program(Protocol):
 
 
 class PlanProgram:
-    """A candidate or a kernel of ours: a recorder, and the plans of the forms that were called.
+    """A candidate or our own kernel: a recorder, and the plans of the forms that were called.
 
     Args:
         task: What the source solves.
@@ -107,7 +107,7 @@ class PlanProgram:
     def compile(
         self, inputs: Mapping[str, Value], dims: Mapping[str, int], alone: Exclusive
     ) -> Failed | None:
-        """Records the plan of a form. Of its failures only a compiler's counts here."""
+        """Records the plan of a form. Only a failure of the compiler counts here."""
         plan = self._plan(inputs, alone)
         if isinstance(plan, Failed) and plan.kind is FailureKind.COMPILE:
             return plan

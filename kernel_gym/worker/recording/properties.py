@@ -1,4 +1,4 @@
-"""What a real GPU reports, in the form of the properties of simulated devices."""
+"""Reports of a real GPU, in the form of the properties of simulated devices."""
 
 from __future__ import annotations
 
