@@ -58,7 +58,7 @@ class CallPlaces:
 
     inputs: int
     results: tuple[int, ...] = ()
-    """Figures of each output, then of each input; empty if nobody wants them."""
+    """Places of each output, then of each input; empty if nobody wants them."""
 
 
 class CallTimer:

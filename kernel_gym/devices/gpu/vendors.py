@@ -23,9 +23,6 @@ from kernel_gym.hardware import MI300X, DeviceSpec
 from kernel_gym.records import Clock
 from kernel_gym.tasks.problem import Scale
 
-HEADERS = Path(__file__).parents[2] / "worker" / "hip" / "hip_on_cuda"
-"""The project's HIP headers for NVIDIA's compiler."""
-
 
 @dataclass(frozen=True)
 class Vendor:
@@ -33,12 +30,8 @@ class Vendor:
 
     name: str
     """Prefix of device names: "cuda" or "rocm"."""
-    prefix: str
-    """Prefix of the runtime's functions: `cudaMalloc`, `hipMalloc`."""
     library: str
     """A part of the runtime library's file name."""
-    range_symbol: tuple[str, str]
-    """Library and name of the function that finds the allocation of an address."""
     visible: tuple[str, ...]
     """Environment variables that select devices."""
     environment: tuple[tuple[str, str], ...]
@@ -57,8 +50,6 @@ class Vendor:
     suffix: str
     """The file suffix by which the compiler recognises a HIP source."""
     wavefront: int
-    launch_symbols: tuple[str, ...]
-    """The functions that launch kernels or graphs, where the worker counts launches."""
     backend: str
     """Triton's name of the compiler backend."""
     driver: str
@@ -66,28 +57,10 @@ class Vendor:
     some_arch: str | int
     """An architecture that Triton can compile for without a GPU of that kind."""
 
-    def compile_command(self, compiler: str, arch: str) -> list[str]:
-        """Returns the command that builds a shared object from a HIP source; file names follow."""
-        wraps = [f"--wrap={symbol}" for symbol in self.launch_symbols]
-        if self.name == "rocm":
-            options = [f"--offload-arch={arch}", "-fPIC", "-w", "-ferror-limit=5"]
-            options += ["-Rpass-analysis=kernel-resource-usage"]
-            return [compiler, "-O3", "-std=c++17", "-shared", *options, *_linker("-Wl,", wraps)]
-        options = [f"-arch={arch}", "-Xcompiler", "-fPIC", "-w", "-Xptxas", "-v"]
-        options += ["-cudart", "shared", "-I", str(HEADERS)]
-        linker = [part for wrap in wraps for part in ("-Xlinker", wrap)]
-        return [compiler, "-O3", "-std=c++17", "-shared", *options, *linker]
-
-
-def _linker(prefix: str, options: list[str]) -> list[str]:
-    return [prefix + option for option in options]
-
 
 CUDA = Vendor(
     name="cuda",
-    prefix="cuda",
     library="libcudart.so",
-    range_symbol=("libcuda.so", "cuMemGetAddressRange_v2"),
     visible=("CUDA_VISIBLE_DEVICES",),
     environment=(("CUDA_DEVICE_MAX_CONNECTIONS", "2"),),
     device_files=("/dev/nvidiactl", "/dev/nvidia-uvm*"),
@@ -97,26 +70,13 @@ CUDA = Vendor(
     compiler_folder="/usr/local/cuda/bin",
     suffix=".cu",
     wavefront=32,
-    launch_symbols=(
-        "cudaLaunchKernel",
-        "__cudaLaunchKernel",
-        "cudaLaunchCooperativeKernel",
-        "cudaLaunchKernelExC",
-        "cudaGraphLaunch",
-        "cuLaunchKernel",
-        "cuLaunchKernelEx",
-        "cuLaunchCooperativeKernel",
-        "cuGraphLaunch",
-    ),
     backend="cuda",
     driver="nvidia",
     some_arch=90,
 )
 ROCM = Vendor(
     name="rocm",
-    prefix="hip",
     library="libamdhip64.so",
-    range_symbol=("libamdhip64.so", "hipMemGetAddressRange"),
     visible=("HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"),
     environment=(),
     device_files=("/dev/kfd",),
@@ -126,17 +86,6 @@ ROCM = Vendor(
     compiler_folder="/opt/rocm/bin",
     suffix=".hip",
     wavefront=64,
-    launch_symbols=(
-        "hipLaunchKernel",
-        "hipLaunchCooperativeKernel",
-        "hipLaunchKernelExC",
-        "hipGraphLaunch",
-        "hipModuleLaunchKernel",
-        "hipModuleLaunchCooperativeKernel",
-        "hipDrvLaunchKernelEx",
-        "hipExtLaunchKernel",
-        "hipExtModuleLaunchKernel",
-    ),
     backend="hip",
     driver="amd",
     some_arch="gfx942",

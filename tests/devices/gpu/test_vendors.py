@@ -19,27 +19,11 @@ from kernel_gym.devices.gpu.vendors import (
 
 
 def test_rocm_calls_hip_with_wavefronts_of_64():
-    assert (ROCM.prefix, ROCM.library, ROCM.backend) == ("hip", "libamdhip64.so", "hip")
+    assert (ROCM.library, ROCM.backend) == ("libamdhip64.so", "hip")
     assert ROCM.wavefront == 64
     assert ROCM.visible == ("HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
     assert (*ROCM.device_files, ROCM.gpu_files) == ("/dev/kfd", "/dev/dri/renderD*")
     assert ROCM.environment == ()
-
-
-@pytest.mark.parametrize("arch", ["gfx90a", "gfx942", "gfx950"])
-def test_rocm_compiles_with_hipcc_for_the_architecture(arch):
-    command = ROCM.compile_command("hipcc", arch)
-    assert command[0] == "hipcc"
-    assert f"--offload-arch={arch}" in command
-    assert "-Wl,--wrap=hipLaunchKernel" in command
-    assert not any("torch" in part for part in command)
-
-
-def test_cuda_compiles_with_nvcc_and_our_headers():
-    command = CUDA.compile_command("nvcc", "sm_90a")
-    assert "-arch=sm_90a" in command
-    assert command[command.index("-I") + 1] == str(vendors.HEADERS)
-    assert (vendors.HEADERS / "hip" / "hip_runtime.h").is_file()
 
 
 def test_architectures_have_the_compilers_names():
