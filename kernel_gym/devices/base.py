@@ -66,8 +66,8 @@ class WorkloadTooLargeError(InfraError):
     """A workload does not fit the device's memory."""
 
 
-class NotOfferedError(RuntimeError):
-    """The device does not do what it was asked for. The message names the device."""
+class NotOfferedError(InfraError):
+    """The device does not do what it was asked for, so that a candidate is not judged there."""
 
 
 class Exclusivity(StrEnum):

@@ -47,13 +47,12 @@ class GpuBackend(Backend):
         return describe_gpu(name, _properties(name))
 
     def status(self, name: str) -> DeviceStatus:
-        """Says whether the data sheet is known, HIP can be built, and candidates are kept apart."""
+        """Says whether the data sheet is known, and whether candidates are kept apart."""
         import torch
 
         from kernel_gym.devices.gpu.vendors import (
             arch_name,
             data_sheet,
-            find_compiler,
             gpu_file,
             uuid_of,
             vendor_here,
@@ -61,11 +60,7 @@ class GpuBackend(Backend):
 
         vendor, properties = vendor_here(), _properties(name)
         problems, fixes = [], []
-        languages: tuple[str, ...] = ("triton", "hip")
-        if find_compiler(vendor) is None:
-            languages = ("triton",)
-            problems.append(f"HIP tasks are skipped: no {vendor.compiler}")
-            fixes.append(f"put {vendor.compiler} on the path")
+        languages = ("triton",)  # host code of HIP sources has no plan on a GPU yet
         if torch.cuda.device_count() > 1 and not gpu_file(vendor, uuid_of(properties)):
             problems.append(
                 "candidates can open the other GPUs: the system does not say which device file "

@@ -9,7 +9,6 @@ from __future__ import annotations
 import glob
 import os
 import re
-import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -44,11 +43,6 @@ class Vendor:
     information: str
     """Where the driver says which device file belongs to which GPU. Empty if the runtime fails, or
     may fail, when it cannot open the file of another GPU."""
-    compiler: str
-    compiler_folder: str
-    """Where the compiler is if it is not on the path."""
-    suffix: str
-    """The file suffix by which the compiler recognises a HIP source."""
     wavefront: int
     backend: str
     """Triton's name of the compiler backend."""
@@ -66,9 +60,6 @@ CUDA = Vendor(
     device_files=("/dev/nvidiactl", "/dev/nvidia-uvm*"),
     gpu_files="/dev/nvidia[0-9]*",
     information="proc/driver/nvidia/gpus/*/information",
-    compiler="nvcc",
-    compiler_folder="/usr/local/cuda/bin",
-    suffix=".cu",
     wavefront=32,
     backend="cuda",
     driver="nvidia",
@@ -82,9 +73,6 @@ ROCM = Vendor(
     device_files=("/dev/kfd",),
     gpu_files="/dev/dri/renderD*",
     information="",
-    compiler="hipcc",
-    compiler_folder="/opt/rocm/bin",
-    suffix=".hip",
     wavefront=64,
     backend="hip",
     driver="amd",
@@ -138,13 +126,6 @@ def gpu_file(vendor: Vendor, uuid: str, root: str = "/") -> str:
         if fields.get("GPU UUID") == uuid and "Device Minor" in fields:
             return vendor.gpu_files.replace("[0-9]*", fields["Device Minor"])
     return ""
-
-
-def find_compiler(vendor: Vendor) -> str | None:
-    """Returns the path of the vendor's HIP compiler, or None."""
-    return shutil.which(vendor.compiler) or shutil.which(
-        str(Path(vendor.compiler_folder) / vendor.compiler)
-    )
 
 
 def arch_name(vendor: Vendor, properties: object) -> str:
