@@ -79,14 +79,16 @@ class TensorArg:
 class ScalarArg:
     """A scalar input. `type` is int (int64_t in C) or float (float in C).
 
-    `values` are legal values that change the answer; any value between them is legal, too. Train
-    workloads have one of them. Hidden ones draw from the range (`kernel_gym.tasks.scalar_draws`).
-    A scalar without values is an axis, or `Problem.inputs` draws it.
+    `values` are legal values that change the answer; any value between them is legal, too, unless
+    the scalar is not `ranged`. Train workloads have one of them. Hidden ones draw from the range
+    (`kernel_gym.tasks.scalar_draws`). A scalar without values is an axis, or `Problem.inputs` draws
+    it.
     """
 
     name: str
     type: type
     values: tuple[int | float, ...] = ()
+    ranged: bool = True
 
 
 @dataclass(frozen=True)

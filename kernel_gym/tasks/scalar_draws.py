@@ -25,10 +25,11 @@ def draw_scalars(problem: Problem, rng: random.Random) -> dict[str, int | float]
 def draw_scalar(arg: ScalarArg, rng: random.Random) -> int | float:
     """Returns a value of the argument's range.
 
-    A quarter of the values are declared ones. The others are log-uniform where both ends have one
-    sign and one end is at least ten times the other, and uniform otherwise.
+    A quarter of the values are declared ones, and all where no other is legal. The others are
+    log-uniform where both ends have one sign and one end is at least ten times the other, and
+    uniform otherwise.
     """
-    if rng.random() < DECLARED_SHARE:
+    if not arg.ranged or rng.random() < DECLARED_SHARE:
         return rng.choice(arg.values)
     low, high = min(arg.values), max(arg.values)
     least, most = sorted((abs(low), abs(high)))

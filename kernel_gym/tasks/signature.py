@@ -69,4 +69,6 @@ def describe_argument(arg: TensorArg | ScalarArg) -> str:
     if isinstance(arg, TensorArg):
         return describe_tensor(arg)
     legal = f", {min(arg.values):g} to {max(arg.values):g}" if arg.values else ""
+    if not arg.ranged:
+        legal = ", one of " + ", ".join(f"{value:g}" for value in arg.values)
     return f"{arg.name}: {arg.type.__name__}{legal}"

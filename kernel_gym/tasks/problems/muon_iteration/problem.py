@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 
 from kernel_gym.tasks.distributions import draw
@@ -22,8 +24,9 @@ from kernel_gym.tasks.yardsticks import farthest, products_in_order
 class MuonIteration(Problem):
     """`out = a x + b (x x^T) x + c (x x^T)^2 x` for a batch of float32 matrices.
 
-    `rows` is at most `cols`. The singular values of x are at most about one. Everything is computed
-    in float32, products as well (no TF32).
+    `rows` is at most `cols`. The singular values of x are at most about one. The
+    coefficients belong together: (3.4445, -4.775, 2.0315), (1.875, -1.25, 0.375) or (2, -1.5, 0.5).
+    Everything is computed in float32, products as well (no TF32).
     """
 
     name = "muon_iteration"
@@ -37,9 +40,9 @@ class MuonIteration(Problem):
 
     args = (
         TensorArg("x", torch.float32, shape="batch, rows, cols"),
-        ScalarArg("a", float, values=(3.4445, 1.875, 2.0)),
-        ScalarArg("b", float, values=(-4.775, -1.25, -1.5)),
-        ScalarArg("c", float, values=(2.0315, 0.375, 0.5)),
+        ScalarArg("a", float, values=(3.4445, 1.875, 2.0), ranged=False),
+        ScalarArg("b", float, values=(-4.775, -1.25, -1.5), ranged=False),
+        ScalarArg("c", float, values=(2.0315, 0.375, 0.5), ranged=False),
     )
     outputs = (Output("out", torch.float32, shape="batch, rows, cols"),)
     axes = (Axis("batch", 1, 256), Axis("rows", 1, 8192), Axis("cols", 1, 16384))
@@ -59,6 +62,13 @@ class MuonIteration(Problem):
     def legal(self, dims: Dims) -> bool:
         """On its axes, with no more rows than columns."""
         return super().legal(dims) and dims["rows"] <= dims["cols"]
+
+    def scalars(self, workload: Workload) -> dict[str, int | float]:
+        """The three coefficients that belong to the first one."""
+        first, *others = self.declared
+        index = first.values.index(workload.scalars.get(first.name, first.values[0]))
+        chosen = {first.name: first.values[index]} | {a.name: a.values[index] for a in others}
+        return super().scalars(replace(workload, scalars=chosen))
 
     def elements(self, dims: Dims) -> int:
         """Multiply-adds of the three products."""
