@@ -45,7 +45,7 @@ class MuonIteration(Problem):
         ScalarArg("c", float, values=(2.0315, 0.375, 0.5), ranged=False),
     )
     outputs = (Output("out", torch.float32, shape="batch, rows, cols"),)
-    axes = (Axis("batch", 1, 256), Axis("rows", 1, 8192), Axis("cols", 1, 16384))
+    axes = (Axis("batch", 1, 256), Axis("rows", 1, 8192), Axis("cols", 1, 8192))
     train = points(
         "batch rows cols",
         full=[(12, 768, 3072), (4, 2048, 2048), (8, 896, 4864), (1, 2048, 8192)],
