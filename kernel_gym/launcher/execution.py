@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from kernel_gym.launcher.driver import DriverError, GpuDriver
-from kernel_gym.launcher.layout import Layout, draw_layout, room_for
+from kernel_gym.launcher.layout import BufferLayout, draw_layout, room_for
 from kernel_gym.launcher.pieces import pieces
 from kernel_gym.plans.addresses import put_references
 from kernel_gym.plans.binary import features_of
@@ -63,7 +63,7 @@ class PlanExecution:
         """Bytes that `begin` copies from the host."""
         self._sizes = sizes + [_staged_bytes(plan.steps[number]) or 0 for number in self._staged]
         self._memory = driver.allocate(room_for(self._sizes))
-        self._layout: Layout
+        self._layout: BufferLayout
         self._constants: list[tuple[int, ctypes.Array]] = []
         self._shuffle = random.SystemRandom()
         self.renew()

@@ -13,7 +13,7 @@ _MAX_SHIFT = 64
 
 
 @dataclass(frozen=True)
-class Layout:
+class BufferLayout:
     """Offsets of buffers, and of the guards behind them."""
 
     offsets: tuple[int, ...]
@@ -28,7 +28,7 @@ def room_for(sizes: list[int]) -> int:
     return _MAX_SHIFT * _ALIGNMENT + GUARD_BYTES + padded
 
 
-def draw_layout(sizes: list[int], rng: random.Random) -> Layout:
+def draw_layout(sizes: list[int], rng: random.Random) -> BufferLayout:
     """Places buffers one behind the other, from a place that is drawn."""
     place = rng.randrange(_MAX_SHIFT) * _ALIGNMENT
     guards, offsets = [(place, GUARD_BYTES)], []
@@ -38,4 +38,4 @@ def draw_layout(sizes: list[int], rng: random.Random) -> Layout:
         end = place + size
         place = -(-end // _ALIGNMENT) * _ALIGNMENT + GUARD_BYTES
         guards.append((end, place - end))
-    return Layout(tuple(offsets), tuple(guards), room_for(sizes))
+    return BufferLayout(tuple(offsets), tuple(guards), room_for(sizes))
