@@ -15,8 +15,9 @@ from kernel_gym.devices.answers import StatedOutput, stated_outputs
 from kernel_gym.devices.base import Failed, FailureKind, MemoryUsedUpError
 from kernel_gym.devices.gpu.host_memory import HostMemory
 from kernel_gym.devices.gpu.launchers import LauncherSlot
-from kernel_gym.devices.gpu.recording import GpuRecorder, call_form, form_key
+from kernel_gym.devices.gpu.recording import GpuRecorder
 from kernel_gym.devices.placement import storage_bytes
+from kernel_gym.devices.plan_recordings import PlannedCall, PlanRecordings, form_key, sketch
 from kernel_gym.launcher.process import PlanFailedError
 from kernel_gym.plans.types import (
     BufferRole,
@@ -47,6 +48,8 @@ class LoadedCall:
     """The number of an input, by the number of an output that lies in it."""
     launches: int
     refused: tuple[str, ...] = ()
+    plan: str = ""
+    """The digest of its plan; empty if PyTorch runs it."""
     facts: tuple[KernelFacts, ...] = ()
 
     @property
@@ -96,10 +99,11 @@ class PlanProgram:
     ) -> None:
         self._task, self._recorder, self._memory = task, recorder, memory
         self._slot, self._most = slot, most_bytes
-        self._plans: dict[str, tuple[LaunchPlan, tuple[str, ...]]] = {}
+        self._recordings = PlanRecordings(task, recorder.ask)
 
     def load(self, source: str) -> Failed | None:
         """Loads a source into the recorder."""
+        self._recordings.forget()
         return self._recorder.load(
             messages.LoadOnSimulator(self._task.language, self._task.entry, source)
         )
@@ -108,7 +112,7 @@ class PlanProgram:
         self, inputs: Mapping[str, Value], dims: Mapping[str, int], alone: Exclusive
     ) -> Failed | None:
         """Records the plan of a form. Only a failure of the compiler counts here."""
-        plan = self._plan(inputs, alone)
+        plan = self._plan(inputs, dims, alone)
         if isinstance(plan, Failed) and plan.kind is FailureKind.COMPILE:
             return plan
         return None
@@ -117,28 +121,24 @@ class PlanProgram:
         self, slot: LauncherSlot, inputs: Mapping[str, Value], dims: Mapping[str, int]
     ) -> LoadedCall | Failed:
         """Has a launcher load the plan of a form."""
-        planned = self._plan(inputs, contextlib.nullcontext)
+        planned = self._plan(inputs, dims, contextlib.nullcontext)
         if isinstance(planned, Failed):
             return planned
-        plan, refused = planned
-        loaded = _load(slot, plan, self._most)
-        return loaded if isinstance(loaded, Failed) else replace(loaded, refused=refused)
+        loaded = _load(slot, planned.plan, self._most)
+        if isinstance(loaded, Failed):
+            return loaded
+        return replace(loaded, refused=planned.refused, plan=planned.sha256)
 
     def close(self) -> None:
         """Ends the recorder."""
         self._recorder.close()
 
     def _plan(
-        self, inputs: Mapping[str, Value], alone: Exclusive
-    ) -> tuple[LaunchPlan, tuple[str, ...]] | Failed:
-        request = messages.RecordCall(call_form(inputs), [])
-        key = form_key(request)
-        if key not in self._plans:
-            plan = self._recorder.record(request, lambda *asked: self._time(inputs, alone, *asked))
-            if isinstance(plan, Failed):
-                return plan
-            self._plans[key] = plan, self._recorder.refused
-        return self._plans[key]
+        self, inputs: Mapping[str, Value], dims: Mapping[str, int], alone: Exclusive
+    ) -> PlannedCall | Failed:
+        return self._recordings.record(
+            inputs, dims, lambda plan, first: self._time(inputs, alone, plan, first)
+        )
 
     def _time(
         self, inputs: Mapping[str, Value], alone: Exclusive, plan: LaunchPlan, first: int
@@ -191,7 +191,7 @@ class ReferenceProgram:
         self, slot: LauncherSlot, inputs: Mapping[str, Value], dims: Mapping[str, int]
     ) -> LoadedCall | Failed:
         """Has a launcher load the code for a form."""
-        request = messages.RecordCall(call_form(inputs), [])
+        request = sketch(self._task, inputs, dims)
         key = self._forms.setdefault(form_key(request), object())
         form = [_reference_argument(value) for value in inputs.values()]
         try:

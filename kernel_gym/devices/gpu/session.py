@@ -136,6 +136,7 @@ class GpuSession:
                 and not torch.equal(self.memory.read(after[name], data.numel()), data)
             ),
             refused=loaded.refused,
+            plan=loaded.plan,
         )
 
     def select(self, inputs: Mapping[str, Value], dims: Mapping[str, int]) -> LoadedCall | Failed:
