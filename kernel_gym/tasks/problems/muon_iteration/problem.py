@@ -64,10 +64,11 @@ class MuonIteration(Problem):
         return super().legal(dims) and dims["rows"] <= dims["cols"]
 
     def scalars(self, workload: Workload) -> dict[str, int | float]:
-        """The three coefficients that belong to the first one."""
-        first, *others = self.declared
-        index = first.values.index(workload.scalars.get(first.name, first.values[0]))
-        chosen = {first.name: first.values[index]} | {a.name: a.values[index] for a in others}
+        """The three coefficients that belong to the first one, which may be rounded to float32."""
+        first = self.declared[0]
+        stated = workload.scalars.get(first.name, first.values[0])
+        index = min(range(len(first.values)), key=lambda i: abs(first.values[i] - stated))
+        chosen = {arg.name: arg.values[index] for arg in self.declared}
         return super().scalars(replace(workload, scalars=chosen))
 
     def elements(self, dims: Dims) -> int:
