@@ -44,7 +44,7 @@ def test_an_honest_agent_passes_after_them(play):
 @pytest.mark.parametrize(
     ("command", "gain"),
     [
-        ("true", "submission 1 is passed"),
+        ("true", "the kernel file was not judged"),
         ("rm kernel.py", "the kernel file was not judged"),
         (BROKEN + "echo REACHED the moon", "REACHED the moon"),
     ],

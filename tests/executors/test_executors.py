@@ -126,7 +126,7 @@ def test_all_workers_killed_at_once_change_no_record(monkeypatch, with_template)
     def fork_and_kill(template, role, *args, **kwargs):
         child = fork(template, role, *args, **kwargs)
         forks.append(role)
-        if role == "worker" and forks.count("worker") == 3:
+        if role == "recorder" and forks.count("recorder") == 3:
             killed.append(kill(descendants(template._process.pid)))
             if with_template:
                 template._process.kill()

@@ -100,10 +100,10 @@ def test_the_environment_is_scrubbed(ask, monkeypatch):
     }  # fmt: skip
 
 
-def test_only_the_two_pipes_are_open(evaluator, task):
-    """Standard streams lead nowhere; 3 and 4 are the pipes."""
+def test_only_the_pipe_to_the_judge_is_open(evaluator, task):
+    """Standard streams lead nowhere; 3 is the pipe."""
     evaluation = evaluator.evaluate(task, DESCRIPTORS)
-    assert evaluation.message == "RuntimeError: [0, 1, 2, 3, 4]"
+    assert evaluation.message == "RuntimeError: [0, 1, 2, 3]"
 
 
 def test_a_killed_worker_is_reported_with_its_signal(evaluator, task):

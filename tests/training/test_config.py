@@ -37,8 +37,9 @@ def test_our_configurations_hold_out_operator_families_and_have_launches_to_edit
     assert not families[0] & families[1]
 
 
-LATER = {"triton2triton/min_p_sampling"}
-"""Tasks that were added after the rule of tiny_cpu.toml was set."""
+LATER = {"triton2triton/min_p_sampling", "triton2triton/bce_with_logits"}
+"""Tasks that were added after the rule of tiny_cpu.toml was set, or whose modelled head-room passed
+its bound of 4 later: that of the second is 4.1 since version 6 of the timing model."""
 
 
 def test_tiny_cpu_takes_its_tasks_from_the_suites_that_share_no_family():

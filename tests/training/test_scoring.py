@@ -58,7 +58,9 @@ def sha(source):
 
 
 GOOD = passing(3.0, 3.0).model_copy(update={"protocol_version": PROTOCOL_VERSION})
-BAD = failure(Outcome.COMPILE_ERROR, Stage.BUILD)
+BAD = failure(Outcome.COMPILE_ERROR, Stage.BUILD).model_copy(
+    update={"protocol_version": PROTOCOL_VERSION}
+)
 STATE = SimpleNamespace(global_step=7)
 INFRA = failure(Outcome.INFRA, Stage.BUILD)
 
