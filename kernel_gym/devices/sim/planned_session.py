@@ -9,6 +9,7 @@ from __future__ import annotations
 import socket
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from kernel_gym.devices.base import Audit, Call, DeviceLostError, Failed, FailureKind
@@ -22,6 +23,7 @@ from kernel_gym.devices.sim.session import (
     SimOptions,
     SimSession,
 )
+from kernel_gym.devices.sim.worker import SimWorkerHandle
 from kernel_gym.devices.tuning_data import tuning_inputs
 from kernel_gym.errors import InputError
 from kernel_gym.plans.types import BufferView, LaunchPlan, WrongOutput
@@ -51,7 +53,7 @@ class PlannedSession(SimSession):
         if task.problem.recorded:
             raise InputError(f"{task.id}: calls of imported tasks have no plan yet")
         super().__init__(task, options)
-        self._recordings = PlanRecordings(task, self._ask_recorder)
+        self._recordings = PlanRecordings(task, partial(_ask, self._worker))
 
     def _worker_role(self, pipe: socket.socket) -> tuple[str, list[int], dict[str, Any]]:
         return "recorder", [], {"arch": self._arch, "memory": MEMORY}
@@ -110,9 +112,6 @@ class PlannedSession(SimSession):
 
         return self._recordings.record(inputs, dims, time_steps)
 
-    def _ask_recorder(self, request: Request) -> ChannelMessage | Failed:
-        return self._worker.dead or self._worker.exchange(request, CALL_SECONDS)
-
     def _execute(
         self,
         plan: LaunchPlan,
@@ -161,6 +160,10 @@ class PlannedSession(SimSession):
         if "error" in answer:
             return self._worker.fail(Failed(_kind(answer["kind"]), answer["error"]))
         return answer
+
+
+def _ask(worker: SimWorkerHandle, request: Request) -> ChannelMessage | Failed:
+    return worker.dead or worker.exchange(request, CALL_SECONDS)
 
 
 def _kind(error: str) -> FailureKind:
