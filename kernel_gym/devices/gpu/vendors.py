@@ -46,8 +46,6 @@ class Vendor:
     wavefront: int
     backend: str
     """Triton's name of the compiler backend."""
-    driver: str
-    """Triton's name of the driver."""
     some_arch: str | int
     """An architecture that Triton can compile for without a GPU of that kind."""
 
@@ -62,7 +60,6 @@ CUDA = Vendor(
     information="proc/driver/nvidia/gpus/*/information",
     wavefront=32,
     backend="cuda",
-    driver="nvidia",
     some_arch=90,
 )
 ROCM = Vendor(
@@ -75,7 +72,6 @@ ROCM = Vendor(
     information="",
     wavefront=64,
     backend="hip",
-    driver="amd",
     some_arch="gfx942",
 )
 
