@@ -19,7 +19,6 @@ from kernel_gym.protocol.request import Request, encode
 from kernel_gym.protocol.template import Fork, Kill
 from kernel_gym.sandbox.channel import MAX_ANSWER, MAX_BUFFER, MAX_HEADER, Channel
 from kernel_gym.sandbox.confine import ONE_THREAD, WorkerLimits
-from kernel_gym.sandbox.pause import WorkerProcesses, children_of
 from kernel_gym.storage.secret import secret_files
 
 _MAX_ANSWERS = {"worker": MAX_ANSWER, "gpu": MAX_ANSWER, "recorder": MAX_PLAN_JSON_BYTES}
@@ -51,7 +50,6 @@ class Child:
         self.channel = channel
         self.ended_for = ""
         """Why the template ended the process, if it did; set by `close`."""
-        self.pause = WorkerProcesses(pid)
         self._template = template
         self._home = home
 
@@ -59,14 +57,6 @@ class Child:
     def template_alive(self) -> bool:
         """Whether the template lives. The kernel kills the children of one that died."""
         return self._template.alive
-
-    def stop_all(self) -> bool:
-        """Stops the process and its descendants; returns whether there were unknown ones.
-
-        Raises:
-            NotStoppedError: A process continues to run.
-        """
-        return self.pause.stop_all(self._template.strays())
 
     def close(self, grace: float = 0.0) -> int | None:
         """Kills the process and everything it started; removes its folder.
@@ -101,7 +91,6 @@ class Template:
         self._lock = threading.Lock()
         self._sock = ours
         self._silent = False
-        self._forked: set[int] = set()
         # -P keeps the working folder off the import path; a shadowing torch.py must not load.
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-m", "kernel_gym.worker", str(theirs.fileno())],
@@ -167,7 +156,6 @@ class Template:
         )
         answer = self._ask(request, [theirs.fileno(), *fds])
         theirs.close()
-        self._forked.add(answer["pid"])
         header = _MAX_ANSWERS.get(role, MAX_HEADER)
         size = MAX_CODES_BYTES if role == "recorder" else MAX_BUFFER
         return Child(self, answer["pid"], Channel(ours, buffers, header, size), home)
@@ -181,13 +169,8 @@ class Template:
         if self._process.poll() is not None:
             return None, ""
         answer = self._ask(Kill(pid, grace), [])
-        self._forked.discard(pid)
         status = answer["status"]
         return status - 256 if status is not None and status > 128 else status, answer["why"]
-
-    def strays(self) -> list[int]:
-        """Processes of workers whose parent has ended: they became children of the template."""
-        return [pid for pid in children_of(self._process.pid) if pid not in self._forked]
 
     @property
     def alive(self) -> bool:

@@ -3,6 +3,7 @@
 import os
 import signal
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -10,7 +11,6 @@ from kernel_gym.executors import EvaluationCache, EvaluationRequest, UnknownExec
 from kernel_gym.executors.local import LocalExecutor
 from kernel_gym.records import Outcome
 from kernel_gym.sandbox import spawn
-from kernel_gym.sandbox.pause import children_of
 from kernel_gym.tasks import UnknownName, get_task
 
 TASK = "triton2triton/softmax"
@@ -143,7 +143,9 @@ def test_all_workers_killed_at_once_change_no_record(monkeypatch, with_template)
 
 def descendants(pid):
     """The processes that a process has started, and theirs."""
-    return [one for child in children_of(pid) for one in (child, *descendants(child))]
+    files = Path(f"/proc/{pid}/task").glob("*/children")
+    children = [int(child) for file in files for child in file.read_text().split()]
+    return [one for child in children for one in (child, *descendants(child))]
 
 
 def kill(pids):
