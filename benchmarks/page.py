@@ -25,6 +25,8 @@ Current figures only, one table a subject. `python -m benchmarks table` prints t
   elapsed time, and a dash for a count. A modelled time is never a measured one.
 - Speaks of: the sizes of the tree that the figure holds for. A test compares them with today's,
   except where a GPU is needed; those figures are as old as their date.
+- Rows of a GPU up to 2026-11-27 were measured with the former judge, in which a worker held the
+  GPU. [Real GPUs](gpu.md) has the figures of the present one.
 - Nothing here ran on an AMD GPU.
 """
 _HEAD = """\
