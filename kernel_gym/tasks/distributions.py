@@ -167,3 +167,19 @@ def draw_index(
     values = draw(shape, torch.float32, distribution, generator).double().abs()
     spread = count if distribution == "uniform" else count / 3
     return (values * spread).floor().remainder(count).long()
+
+
+def draw_mask(shape: tuple[int, ...], share: float, generator: torch.Generator) -> torch.Tensor:
+    """Draws which elements are hidden, such as ignored rows: bool of a shape.
+
+    The first element is never hidden. A workload of one row, which the far end of an axis can be,
+    would otherwise sometimes have an answer that no kernel can miss.
+
+    Args:
+        shape: The shape of the mask.
+        share: The share of elements that are hidden.
+        generator: The source of random numbers.
+    """
+    mask = torch.rand(shape, generator=generator) < share
+    mask.view(-1)[:1] = False
+    return mask

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from kernel_gym.tasks.distributions import draw
+from kernel_gym.tasks.distributions import draw, draw_mask
 from kernel_gym.tasks.problem import (
     Axis,
     Check,
@@ -63,7 +63,7 @@ class AddRmsNormQuant(Quantised):
         rows, cols = workload.dims["rows"], workload.dims["cols"]
         x = draw((rows, cols), torch.float16, workload.distribution, generator)
         residual = draw((rows, cols), torch.float16, workload.distribution, generator)
-        empty = torch.rand(rows, 1, generator=generator) < 0.1
+        empty = draw_mask((rows, 1), 0.1, generator)
         x, residual = x.masked_fill(empty, 0), residual.masked_fill(empty, 0)
         weight = (1 + 0.3 * torch.randn(cols, generator=generator)).half()
         return {"x": x, "residual": residual, "weight": weight, **self.scalars(workload)}

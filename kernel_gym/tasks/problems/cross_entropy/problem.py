@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 import torch.nn.functional as F
 
-from kernel_gym.tasks.distributions import draw
+from kernel_gym.tasks.distributions import draw, draw_mask
 from kernel_gym.tasks.problem import (
     Axis,
     Dims,
@@ -58,7 +58,7 @@ class CrossEntropy(Problem):
         rows, vocab = workload.dims["rows"], workload.dims["vocab"]
         logits = draw((rows, vocab), torch.bfloat16, workload.distribution, generator)
         target = torch.randint(0, vocab, (rows,), generator=generator)
-        ignored = torch.rand(rows, generator=generator) < 0.2
+        ignored = draw_mask((rows,), 0.2, generator)
         scalars = self.scalars(workload)
         return {
             "logits": logits,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from kernel_gym.tasks.distributions import draw
+from kernel_gym.tasks.distributions import draw, draw_mask
 from kernel_gym.tasks.problem import (
     Axis,
     Dims,
@@ -60,7 +60,7 @@ class CrossEntropyBackward(Problem):
         rows, vocab = workload.dims["rows"], workload.dims["vocab"]
         scalars = self.scalars(workload)
         target = torch.randint(vocab, (rows,), generator=generator)
-        skip = torch.rand(rows, generator=generator) < 0.2
+        skip = draw_mask((rows,), 0.2, generator)
         return {
             "logits": draw((rows, vocab), torch.float16, workload.distribution, generator),
             "target": torch.where(skip, scalars["ignore_index"], target),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from kernel_gym.tasks.distributions import draw, draw_index
+from kernel_gym.tasks.distributions import draw, draw_index, draw_mask
 from kernel_gym.tasks.problem import (
     Axis,
     Dims,
@@ -64,7 +64,7 @@ class EmbeddingBackward(Problem):
         tokens, vocab, dim = (workload.dims[axis.name] for axis in self.axes)
         padding = int(self.scalars(workload)["padding"])
         ids = draw_index((tokens,), vocab, "heavy_tail", generator)
-        pad = torch.rand(tokens, generator=generator) < 0.1
+        pad = draw_mask((tokens,), 0.1, generator)
         return {
             "grad": draw((tokens, dim), torch.float16, workload.distribution, generator),
             "ids": torch.where(pad, max(padding, 0), ids),

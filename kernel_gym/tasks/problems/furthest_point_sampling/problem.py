@@ -61,6 +61,7 @@ class FurthestPointSampling(Problem):
         {"batch": 2, "size": 7, "count": 7},
     )
     distributions = ("normal", "uniform", "structured", "constant_rows")
+    tiny_inputs = False
 
     def legal(self, dims: Dims) -> bool:
         """On its axes, with no more choices than points."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import torch
 import torch.nn.functional as F
 
-from kernel_gym.tasks.distributions import draw
+from kernel_gym.tasks.distributions import draw, draw_mask
 from kernel_gym.tasks.problem import (
     Axis,
     Dims,
@@ -72,7 +72,7 @@ class FusedLinearCrossEntropy(Problem):
         x = x / 25 if workload.distribution == "large" else 2 * x
         chosen = self.scalars(workload)
         target = torch.randint(vocab, (rows,), generator=generator)
-        skip = torch.rand(rows, generator=generator) < 0.2
+        skip = draw_mask((rows,), 0.2, generator)
         weight = torch.randn((vocab, hidden), generator=generator) * hidden**-0.5
         return {
             "x": x.bfloat16(),

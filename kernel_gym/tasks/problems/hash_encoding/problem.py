@@ -6,7 +6,7 @@ import itertools
 
 import torch
 
-from kernel_gym.tasks.distributions import draw
+from kernel_gym.tasks.distributions import draw, draw_mask
 from kernel_gym.tasks.problem import (
     Axis,
     Dims,
@@ -87,7 +87,7 @@ class HashEncoding(Problem):
         jitter = 1 - 0.2 * torch.rand(levels, generator=generator)
         point = torch.rand((count, 3), generator=generator)
         return {
-            "point": point.masked_fill(torch.rand((count, 1), generator=generator) < 0.02, 0.0),
+            "point": point.masked_fill(draw_mask((count, 1), 0.02, generator), 0.0),
             "table": draw((levels, size, 2), torch.float16, workload.distribution, generator),
             "resolution": (16 * growth * jitter).int(),
         }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from kernel_gym.tasks.distributions import draw
+from kernel_gym.tasks.distributions import draw, draw_mask
 from kernel_gym.tasks.problem import (
     Axis,
     Check,
@@ -71,7 +71,7 @@ class KvCacheStoreQuant(Quantised):
         def states() -> torch.Tensor:
             x = draw((tokens, heads, width), torch.float32, workload.distribution, generator)
             x = x * torch.exp2(2 * torch.rand(heads, 1, generator=generator))
-            return x.masked_fill(torch.rand(tokens, heads, 1, generator=generator) < 0.1, 0).half()
+            return x.masked_fill(draw_mask((tokens, heads, 1), 0.1, generator), 0).half()
 
         pages = torch.randperm(-(-tokens // 16), generator=generator)
         slot = (pages[:, None] * 16 + torch.arange(16)).reshape(-1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from kernel_gym.tasks.distributions import draw
+from kernel_gym.tasks.distributions import draw, draw_mask
 from kernel_gym.tasks.problem import (
     Axis,
     Dims,
@@ -83,7 +83,7 @@ class LoraShrinkExpand(Problem):
         a = draw((adapters, width, rank), torch.float32, kind, generator) * width**-0.5
         b = torch.randn(adapters, rank, out_width, generator=generator) * rank**-0.5
         adapter = torch.randint(0, adapters, (tokens,), generator=generator)
-        adapter[torch.rand(tokens, generator=generator) < 0.1] = -1
+        adapter[draw_mask((tokens,), 0.1, generator)] = -1
         adapter[:adapters] = torch.arange(adapters)
         return {
             "x": x,

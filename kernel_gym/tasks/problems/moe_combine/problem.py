@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from kernel_gym.tasks.distributions import draw
+from kernel_gym.tasks.distributions import draw, draw_mask
 from kernel_gym.tasks.problem import (
     Axis,
     Dims,
@@ -85,7 +85,7 @@ class MoeCombine(Problem):
         """Draws rows by the distribution, places of which a twentieth is -1, and weights."""
         tokens, top_k, rows, hidden = (workload.dims[axis.name] for axis in self.axes)
         place = torch.randperm(rows, generator=generator)[: tokens * top_k].view(tokens, top_k)
-        dropped = torch.rand((tokens, top_k), generator=generator) < 0.05
+        dropped = draw_mask((tokens, top_k), 0.05, generator)
         logits = torch.randn((tokens, top_k), generator=generator)
         return {
             "y": draw((rows, hidden), torch.float16, workload.distribution, generator),

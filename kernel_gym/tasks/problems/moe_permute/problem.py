@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from kernel_gym.tasks.distributions import draw
+from kernel_gym.tasks.distributions import draw, draw_mask
 from kernel_gym.tasks.problem import (
     Axis,
     Check,
@@ -88,7 +88,7 @@ class MoePermute(Problem):
         used = min(count, rows)
         place[:used] = torch.randperm(rows, generator=generator)[:used]
         place = place[torch.randperm(count, generator=generator)]
-        dropped = torch.rand(count, generator=generator) < 0.05
+        dropped = draw_mask((count,), 0.05, generator)
         return {
             "x": draw((tokens, hidden), torch.float16, workload.distribution, generator),
             "place": place.masked_fill(dropped, -1).view(tokens, top_k).int(),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from kernel_gym.tasks.distributions import draw_index
+from kernel_gym.tasks.distributions import draw_index, draw_mask
 from kernel_gym.tasks.problem import (
     Axis,
     Check,
@@ -50,7 +50,7 @@ class OneHot(Problem):
         """Draws indices, a tenth of them -1."""
         tokens, classes = workload.dims["tokens"], workload.dims["num_classes"]
         ids = draw_index((tokens,), classes, workload.distribution, generator)
-        unknown = torch.rand(tokens, generator=generator) < 0.1
+        unknown = draw_mask((tokens,), 0.1, generator)
         return {"ids": ids.masked_fill(unknown, -1), "num_classes": classes}
 
     def oracle(self, ids: torch.Tensor, num_classes: int) -> tuple[torch.Tensor, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from kernel_gym.tasks.distributions import draw
+from kernel_gym.tasks.distributions import draw, draw_mask
 from kernel_gym.tasks.problem import (
     Axis,
     Check,
@@ -56,7 +56,7 @@ class QuantizeFp8Group(Quantised):
         rows, cols = workload.dims["rows"], workload.dims["cols"]
         x = draw((rows, cols // GROUP, GROUP), torch.float32, workload.distribution, generator)
         x *= torch.exp2(3 * torch.rand(rows, cols // GROUP, 1, generator=generator))
-        x[torch.rand(rows, cols // GROUP, generator=generator) < 0.1] = 0
+        x[draw_mask((rows, cols // GROUP), 0.1, generator)] = 0
         return {"x": x.view(rows, cols).bfloat16()}
 
     def oracle(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:

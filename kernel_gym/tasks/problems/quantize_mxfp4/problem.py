@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import torch
 
-from kernel_gym.tasks.distributions import draw
+from kernel_gym.tasks.distributions import draw, draw_mask
 from kernel_gym.tasks.problem import Axis, Check, Dims, Output, Problem, TensorArg, Value, points
 from kernel_gym.tasks.workload import Workload
 
@@ -52,7 +52,7 @@ class QuantizeMxfp4(Problem):
         rows, cols = workload.dims["rows"], workload.dims["cols"]
         x = draw((rows, cols // 32, 32), torch.float32, workload.distribution, generator)
         size = torch.exp2(torch.randint(-3, 4, (rows, cols // 32, 1), generator=generator).float())
-        zero = torch.rand((rows, cols // 32, 1), generator=generator) < 0.05
+        zero = draw_mask((rows, cols // 32, 1), 0.05, generator)
         return {"x": (x * size).masked_fill(zero, 0.0).half().view(rows, cols)}
 
     def oracle(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from kernel_gym.tasks.distributions import draw
+from kernel_gym.tasks.distributions import draw, draw_mask
 from kernel_gym.tasks.problem import (
     Axis,
     Check,
@@ -57,7 +57,7 @@ class QuantizeMxfp8Ocp(Quantised):
         rows, cols = workload.dims["rows"], workload.dims["cols"]
         x = draw((rows, cols // 32, 32), torch.float32, workload.distribution, generator)
         size = torch.exp2(torch.randint(-3, 4, (rows, cols // 32, 1), generator=generator).float())
-        zero = torch.rand((rows, cols // 32, 1), generator=generator) < 0.05
+        zero = draw_mask((rows, cols // 32, 1), 0.05, generator)
         return {"x": (x * size).masked_fill(zero, 0.0).half().view(rows, cols)}
 
     def oracle(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:

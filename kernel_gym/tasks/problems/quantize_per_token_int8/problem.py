@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from kernel_gym.tasks.distributions import draw
+from kernel_gym.tasks.distributions import draw, draw_mask
 from kernel_gym.tasks.problem import (
     Axis,
     Check,
@@ -55,7 +55,7 @@ class QuantizePerTokenInt8(Quantised):
         rows, cols = workload.dims["rows"], workload.dims["cols"]
         x = draw((rows, cols), torch.float32, workload.distribution, generator)
         x *= torch.exp2(2 * torch.rand(rows, 1, generator=generator))
-        x[torch.rand(rows, generator=generator) < 0.1] = 0
+        x[draw_mask((rows,), 0.1, generator)] = 0
         return {"x": x.half()}
 
     def oracle(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 import torch.nn.functional as F
 
-from kernel_gym.tasks.distributions import draw
+from kernel_gym.tasks.distributions import draw, draw_mask
 from kernel_gym.tasks.problem import (
     Axis,
     Dims,
@@ -105,7 +105,7 @@ class RoiAlign(Problem):
         chosen = self.scalars(workload)
         side = torch.tensor([width, height]) / chosen["scale"]
         size = torch.rand((boxes, 2), generator=generator) ** 2 * side
-        size = size.masked_fill(torch.rand((boxes, 1), generator=generator) < 0.05, 0.0)
+        size = size.masked_fill(draw_mask((boxes, 1), 0.05, generator), 0.0)
         low = torch.rand((boxes, 2), generator=generator) * (side - size)
         high = torch.minimum(low + size, side)
         image = torch.randint(batch, (boxes, 1), generator=generator).float()

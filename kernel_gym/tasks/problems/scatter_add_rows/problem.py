@@ -55,6 +55,7 @@ class ScatterAddRows(Problem):
     )
     adversarial = ({"tokens": 3, "num_rows": 5, "dim": 1},)
     distributions = ("uniform", "heavy_tail", "normal", "large")
+    tiny_inputs = False
 
     def elements(self, dims: Dims) -> int:
         """Elements of values and output."""
