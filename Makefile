@@ -57,7 +57,7 @@ $(STAMPS)/package: $(STAMPS)/torch pyproject.toml $(wildcard setup.py) $(NATIVE)
 
 # The other frameworks: about a hundred packages that only their own tests need.
 $(STAMPS)/adapters: $(STAMPS)/package
-	$(PIP) 'kernel-gym[openenv,skyrl]'
+	$(PIP) 'kernel-gym[kernels,openenv,skyrl]'
 	touch $@
 
 $(STAMPS)/docs: $(STAMPS)/package

@@ -25,6 +25,7 @@ from kernel_gym.commands import (
     leaderboard,
     mcp,
     new,
+    package,
     plan,
     referee,
     replay,
@@ -78,6 +79,7 @@ app.command()(check.check)
 app.command()(plan.plan)
 app.command()(new.new)
 app.command("eval")(eval.evaluate)
+app.add_typer(package.app, name="package")
 app.command()(compare.compare)
 app.command()(train.train)
 app.command()(serve.serve)

@@ -26,7 +26,7 @@ FLOORS = (
     "analysis",
     "admission",
     "imports",
-    "exchange policies report",
+    "exchange packages policies report",
     "envs referee",
     "agents service training",
     "commands",

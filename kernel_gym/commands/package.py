@@ -1,0 +1,143 @@
+"""`kernel-gym package`: make a package of a kernel that passed, or verify one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from typer.core import TyperGroup
+
+from kernel_gym.commands.common import (
+    FAILED,
+    DeviceOption,
+    JsonOption,
+    SeedOption,
+    console,
+    messages,
+    one_line_errors,
+    print_json,
+)
+
+if TYPE_CHECKING:
+    from kernel_gym.packages import Evidence
+    from kernel_gym.records import Evaluation
+    from kernel_gym.tasks import Task
+
+
+class _DefaultGroup(TyperGroup):
+    """A group whose first argument is a command, or else belongs to the command `make`."""
+
+    def parse_args(self, ctx, args):  # type: ignore[no-untyped-def]
+        if args and args[0] not in self.commands and args[0] != "--help":
+            args = ["make", *args]
+        return super().parse_args(ctx, args)
+
+
+app = typer.Typer(
+    cls=_DefaultGroup,
+    no_args_is_help=True,
+    help="Make an installable package of a kernel that passed, or verify one.\n\n"
+    "Example: kernel-gym package runs/demo --task triton2triton/softmax --out softmax-package",
+)
+
+
+@app.command()
+def make(
+    path: Annotated[
+        Path, typer.Argument(metavar="RUN|FILE", help="A run folder, or a source.", exists=True)
+    ],
+    task_id: Annotated[str, typer.Option("--task", "-t", help="The task.")],
+    out: Annotated[Path, typer.Option(help="The folder of the package: new or empty.")],
+    device: DeviceOption = "auto",
+    seed: SeedOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Make a package of a run's best kernel for a task, or of a source, which is judged first.
+
+    Example: kernel-gym package my_softmax.py --task triton2triton/softmax --out softmax-package
+    """
+    from kernel_gym.devices import describe
+    from kernel_gym.packages import write_package
+    from kernel_gym.packages.evidence import evidence_of
+    from kernel_gym.tasks import get_task
+
+    with one_line_errors():
+        task = get_task(task_id)
+        if path.is_dir():
+            evaluation, source, judge = _best(path, task)
+        else:
+            source = path.read_text(encoding="utf-8", errors="replace")
+            evaluation, judge = _judged(task, source, device, seed), device
+        architecture = describe(judge).spec.arch
+        evidence = evidence_of(task, evaluation, source, judge, architecture)
+        complete = write_package(out, task, source, evidence)
+    _show(out, complete, json)
+
+
+def _best(folder: Path, task: Task) -> tuple[Evaluation, str, str]:
+    """Returns the record and the source of a run's best kernel, and the device that judged it."""
+    from kernel_gym.episodes.history import best_turn
+    from kernel_gym.packages import PackageError
+    from kernel_gym.storage.run_store import RunStore
+
+    store = RunStore(folder)
+    turn = best_turn(store.turns(task.id))
+    if turn is None:
+        raise PackageError(f"{folder}: no kernel for {task.id} passed, expected one")
+    return turn.evaluation, store.source(turn), store.config.device
+
+
+def _judged(task: Task, source: str, device: str, seed: int | None) -> Evaluation:
+    from kernel_gym.evaluator import Evaluator
+
+    with (
+        Evaluator(device=device, seed=seed) as evaluator,
+        messages.status(f"evaluating on {device}"),
+    ):
+        return evaluator.evaluate(task, source)
+
+
+def _show(out: Path, evidence: Evidence, json: bool) -> None:
+    if json:
+        print_json({"folder": str(out), "evidence": evidence.model_dump(mode="json")})
+        return
+    console.print(
+        f"{out}: {evidence.task} on {evidence.device}, {evidence.speedup:.2f} times its baseline "
+        f"on train workloads, {evidence.unseen_speedup:.2f} on unseen ones"
+    )
+    console.print(f"install it: pip install {out}/dist/*.whl", markup=False, highlight=False)
+
+
+@app.command()
+def verify(
+    folder: Annotated[Path, typer.Argument(help="A package.", exists=True, file_okay=False)],
+    device: Annotated[
+        str, typer.Option("--device", "-d", help="A device; by default the evidence's.")
+    ] = "",
+    seed: SeedOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Check a package's files and judge its kernel again. Exit code 1 if it is not borne out.
+
+    Example: kernel-gym package verify softmax-package
+    """
+    from kernel_gym.packages import verify as verify_package
+
+    with one_line_errors(), messages.status("evaluating"):
+        found = verify_package(folder, device, seed)
+    if json:
+        print_json(
+            {
+                "differences": list(found.differences),
+                "evidence": found.evidence.model_dump(mode="json"),
+                "speedup": found.evaluation.speedup,
+                "unseen_speedup": found.evaluation.unseen_speedup,
+            }
+        )
+    elif not found.differences:
+        console.print(f"{folder}: borne out by a new verdict on {found.evaluation.device}")
+    for difference in () if json else found.differences:
+        console.print(f"{folder}: {difference}", markup=False, highlight=False)
+    if found.differences:
+        raise typer.Exit(FAILED)

@@ -1,0 +1,169 @@
+"""Evidence: what a package's kernel earned, where, and digests of what was judged."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+from pydantic import Field, ValidationError
+
+from kernel_gym.errors import InputError
+from kernel_gym.judge.protocol import PROTOCOL_VERSION
+from kernel_gym.records import Clock, Evaluation, Outcome, Record, Split
+from kernel_gym.storage.json_lines import first_line
+from kernel_gym.tasks import Task
+
+EVIDENCE_VERSION = 1
+EVIDENCE = "evidence.json"
+MAX_EVIDENCE_BYTES = 4 << 20
+
+
+class PackageError(InputError, ValueError):
+    """A record cannot be packaged, or a package is not what it says. The message says why."""
+
+
+class Measured(Record):
+    """What one timed workload gave."""
+
+    dims: dict[str, int]
+    split: Split
+    speedup: float = Field(description="baseline over candidate")
+    low: float = Field(description="the lower end of its interval")
+    high: float = Field(description="the upper end of its interval")
+
+
+class Evidence(Record):
+    """The evidence of a package.
+
+    Attributes:
+        evidence_version: The version of this form.
+        task: The task that was judged.
+        protocol_version: The version of the protocol of evaluation.
+        device: The device that judged.
+        architecture: The architecture of its GPU, such as gfx942.
+        clock: Whether times were modelled or measured.
+        speedup: The geometric mean over train workloads, and the lower end of its interval.
+        unseen_speedup: The same over workloads that the author never saw.
+        workloads: All timed workloads.
+        seed: The seed of the draws; None if it came from the system.
+        source_sha256: Digest of the kernel's source.
+        record_sha256: Digest of the whole record, as JSON of its fields.
+        versions: Versions of what judged, by name.
+        files: Digests of the package's files, by path.
+    """
+
+    evidence_version: int = EVIDENCE_VERSION
+    task: str
+    protocol_version: str
+    device: str
+    architecture: str
+    clock: Clock
+    speedup: float
+    speedup_low: float
+    unseen_speedup: float
+    unseen_speedup_low: float
+    workloads: tuple[Measured, ...]
+    seed: int | None
+    source_sha256: str
+    record_sha256: str
+    versions: dict[str, str]
+    files: dict[str, str] = Field(default_factory=dict)
+
+
+def evidence_of(
+    task: Task, evaluation: Evaluation, source: str, device: str, architecture: str
+) -> Evidence:
+    """Returns the evidence of a record.
+
+    Args:
+        task: The task.
+        evaluation: The record.
+        source: The kernel's source.
+        device: The device that judged, by name.
+        architecture: The architecture of its GPU.
+
+    Raises:
+        PackageError: The kernel did not pass, the record is of another protocol, task or source, or
+            it has no speed-up on unseen workloads.
+    """
+    if evaluation.outcome is not Outcome.PASSED:
+        raise PackageError(
+            f"{task.id}: the record's outcome is {evaluation.outcome}, expected passed"
+        )
+    if evaluation.protocol_version != PROTOCOL_VERSION:
+        raise PackageError(
+            f"{task.id}: the record has version {evaluation.protocol_version} of the protocol, "
+            f"expected {PROTOCOL_VERSION}: judge the source again"
+        )
+    found = sha256(source.encode())
+    if found != evaluation.source_sha256 or task.id != evaluation.task:
+        raise PackageError(
+            f"{task.id}: the record speaks of {evaluation.task} and a source with digest "
+            f"{evaluation.source_sha256[:12]}, found {found[:12]}: the source was changed"
+        )
+    rates = (evaluation.speedup, evaluation.unseen_speedup)
+    lows = (evaluation.speedup_low, evaluation.unseen_speedup_low)
+    if None in rates:
+        raise PackageError(f"{task.id}: the record has no speed-up on unseen workloads")
+    speedup, unseen = (rate or 0.0 for rate in rates)
+    low, unseen_low = (
+        bound if bound is not None else rate or 0.0 for bound, rate in zip(lows, rates, strict=True)
+    )
+    return Evidence(
+        task=task.id,
+        protocol_version=evaluation.protocol_version,
+        device=device,
+        architecture=architecture,
+        clock=evaluation.clock,
+        speedup=speedup,
+        speedup_low=low,
+        unseen_speedup=unseen,
+        unseen_speedup_low=unseen_low,
+        workloads=_measured(evaluation),
+        seed=evaluation.seed,
+        source_sha256=found,
+        record_sha256=sha256(evaluation.model_dump_json().encode()),
+        versions=evaluation.versions,
+    )
+
+
+def _measured(evaluation: Evaluation) -> tuple[Measured, ...]:
+    """Returns the timed workloads of a record."""
+    return tuple(
+        Measured(
+            dims=result.dims,
+            split=result.split,
+            speedup=result.speedup,
+            low=result.speedup if result.speedup_low is None else result.speedup_low,
+            high=result.speedup if result.speedup_high is None else result.speedup_high,
+        )
+        for result in evaluation.workloads
+        if result.timed and result.speedup is not None
+    )
+
+
+def read_evidence(folder: Path) -> Evidence:
+    """Reads the evidence of a package.
+
+    Raises:
+        PackageError: The file is missing, too large or malformed, or has another version.
+    """
+    path = folder / EVIDENCE
+    if not path.is_file():
+        raise PackageError(f"{folder}: found no {EVIDENCE}, expected a package")
+    if path.stat().st_size > MAX_EVIDENCE_BYTES:
+        raise PackageError(f"{path}: more than {MAX_EVIDENCE_BYTES} bytes")
+    try:
+        evidence = Evidence.model_validate_json(path.read_bytes())
+    except ValidationError as error:
+        raise PackageError(f"{path}: {first_line(error)}") from error
+    if evidence.evidence_version != EVIDENCE_VERSION:
+        raise PackageError(
+            f"{path}: version {evidence.evidence_version}, expected {EVIDENCE_VERSION}"
+        )
+    return evidence
+
+
+def sha256(data: bytes) -> str:
+    """Returns the SHA-256 of bytes, in hexadecimal digits."""
+    return hashlib.sha256(data).hexdigest()

@@ -1,0 +1,68 @@
+"""Chooses between the kernel and plain PyTorch, by what was measured. A part of the package.
+
+The kernel runs where its task says what is right (types, sizes), on the architecture on which it
+was judged, and for sizes near a workload on which it was surely faster: the nearest measured
+workload, by the sum of |log2| of the ratios of all sizes, has a speed-up above 1 at the lower end
+of its interval. Everything else takes plain PyTorch.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+from pathlib import Path
+
+import torch
+
+FACTS = json.loads(Path(__file__).with_name("facts.json").read_text(encoding="utf-8"))
+
+
+def reason(dims: dict[str, int], tensors: tuple[torch.Tensor, ...]) -> str:
+    """Returns why the kernel does not take a call, or an empty text if it does."""
+    if wrong := _wrong_tensor(tensors):
+        return wrong
+    if wrong := _outside(dims):
+        return wrong
+    if (found := _architecture(tensors[0].device.index or 0)) != FACTS["architecture"]:
+        return f"the device is {found}, the kernel was judged on {FACTS['architecture']}"
+    if _nearest_low(tuple(sorted(dims.items()))) <= 1.0:
+        return "the nearest measured workload was not surely faster"
+    return ""
+
+
+def _wrong_tensor(tensors: tuple[torch.Tensor, ...]) -> str:
+    for tensor, (name, dtype) in zip(tensors, FACTS["tensors"], strict=True):
+        if str(tensor.dtype) != dtype:
+            return f"{name} is {tensor.dtype}, the kernel takes {dtype}"
+        if tensor.device.type != "cuda":
+            return f"{name} is on {tensor.device.type}"
+        if not FACTS["strided"] and not tensor.is_contiguous():
+            return f"{name} is not contiguous"
+    return ""
+
+
+def _outside(dims: dict[str, int]) -> str:
+    for name, low, high, multiple in FACTS["axes"]:
+        if name in dims and not (low <= dims[name] <= high and dims[name] % multiple == 0):
+            return f"{name} = {dims[name]} is outside of what the task takes"
+    return ""
+
+
+@functools.cache
+def _architecture(index: int) -> str:
+    properties = torch.cuda.get_device_properties(index)
+    name = getattr(properties, "gcnArchName", "").split(":")[0]
+    return name or f"sm_{properties.major}{properties.minor}"
+
+
+@functools.lru_cache(maxsize=4096)
+def _nearest_low(dims: tuple[tuple[str, int], ...]) -> float:
+    def distance(measured: dict[str, int]) -> float:
+        return sum(
+            abs(math.log2((size + 1) / (measured[name] + 1)))
+            for name, size in dims
+            if name in measured
+        )
+
+    return float(min(FACTS["workloads"], key=lambda row: distance(row["dims"]))["low"])

@@ -1,0 +1,167 @@
+"""Writes a package: an operator with its evidence, for Hugging Face's `kernels` and as a wheel.
+
+README.md, evidence.json   what was judged, where, and what it gave
+build/torch-rocm/          the kernel, its operator, plain PyTorch beside it
+build/torch-cpu/           plain PyTorch alone
+dist/*.whl                 the same as build/torch-rocm, to install with pip
+tests/                     tests of the operator, with an example call
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import shutil
+import tempfile
+from dataclasses import asdict
+from pathlib import Path
+
+import torch
+from flit_core.wheel import make_wheel_in
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from kernel_gym.packages.evidence import EVIDENCE, Evidence, PackageError, sha256
+from kernel_gym.packages.operator import OperatorFacts, operator_facts
+from kernel_gym.tasks import Problem, Scale, Task, TensorArg, make_inputs, train_workloads
+
+TEMPLATES = Path(__file__).with_name("template")
+KERNEL, FALLBACK = "build/torch-rocm", "build/torch-cpu"
+CANDIDATES = {"triton": "candidate.py", "hip": "candidate.hip"}
+VERSION = 1
+LICENSE = "Apache-2.0"
+"""The licence of start kernels, which submissions usually derive from."""
+
+
+def write_package(folder: Path, task: Task, source: str, evidence: Evidence) -> Evidence:
+    """Writes a package into a new folder. A failure leaves nothing behind.
+
+    Args:
+        folder: The folder. It must not exist, or be empty.
+        task: The task that was judged.
+        source: The kernel's source.
+        evidence: What its record says.
+
+    Returns:
+        The evidence with digests of all files.
+
+    Raises:
+        PackageError: The folder is not empty, or the task's operation cannot be an operator.
+    """
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise PackageError(f"{folder} exists: expected a new or an empty folder")
+    problem = task.problem
+    facts = operator_facts(problem, task.language)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as held:
+        draft = Path(held) / "package"
+        for path, data in _contents(problem, facts, source, evidence).items():
+            (draft / path).parent.mkdir(parents=True, exist_ok=True)
+            (draft / path).write_bytes(data)
+        _write_wheel(draft, facts)
+        files = {
+            str(path.relative_to(draft)): sha256(path.read_bytes())
+            for path in sorted(draft.rglob("*"))
+            if path.is_file()
+        }
+        complete = evidence.model_copy(update={"files": files})
+        (draft / EVIDENCE).write_text(complete.model_dump_json(indent=2) + "\n", encoding="utf-8")
+        if folder.exists():
+            folder.rmdir()
+        draft.rename(folder)
+    return complete
+
+
+def module_name(facts: OperatorFacts) -> str:
+    """Returns the name that the wheel is imported by."""
+    return facts.space
+
+
+def _contents(
+    problem: Problem, facts: OperatorFacts, source: str, evidence: Evidence
+) -> dict[str, bytes]:
+    """Returns the files of a package by path, without the wheel and the evidence."""
+    pages = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    values = asdict(facts) | {"evidence": evidence, "module": module_name(facts)}
+    reference = problem.reference_source()
+    kernel = {
+        "__init__.py": pages.get_template("operator.py.jinja").render(values),
+        CANDIDATES[facts.language]: source,
+        "dispatch.py": _template("dispatch.py"),
+        "facts.json": _facts_json(problem, evidence),
+        "metadata.json": _metadata(problem, "rocm"),
+        "reference.py": reference,
+    }
+    if facts.language == "hip":
+        kernel["hip_library.py"] = _template("hip_library.py")
+    fallback = {
+        "__init__.py": pages.get_template("fallback.py.jinja").render(values),
+        "metadata.json": _metadata(problem, "cpu"),
+        "reference.py": reference,
+    }
+    texts = {f"{KERNEL}/{name}": text for name, text in kernel.items()}
+    texts |= {f"{FALLBACK}/{name}": text for name, text in fallback.items()}
+    texts["README.md"] = pages.get_template("README.md.jinja").render(values)
+    test = pages.get_template("test_operator.py.jinja").render(values)
+    texts[f"tests/test_{problem.name}.py"] = test
+    data = {path: text.encode() for path, text in texts.items()}
+    return data | {"tests/example.pt": _example(problem)}
+
+
+def _template(name: str) -> str:
+    return (TEMPLATES / name).read_text(encoding="utf-8")
+
+
+def _facts_json(problem: Problem, evidence: Evidence) -> str:
+    facts = {
+        "architecture": evidence.architecture,
+        "strided": problem.strided and evidence.task.split("/")[0].endswith("triton"),
+        "tensors": [[a.name, str(a.dtype)] for a in problem.args if isinstance(a, TensorArg)],
+        "axes": [[a.name, a.low, a.high, a.multiple] for a in problem.axes],
+        "workloads": [{"dims": row.dims, "low": row.low} for row in evidence.workloads],
+    }
+    return json.dumps(facts, indent=1) + "\n"
+
+
+def _metadata(problem: Problem, backend: str) -> str:
+    """Returns the metadata that Hugging Face's `kernels` reads."""
+    data = {
+        "id": f"gpu_kernel_{problem.name}_{backend}",
+        "name": problem.name.replace("_", "-"),
+        "version": VERSION,
+        "license": LICENSE,
+        "python-depends": [],
+        "backend": {"type": backend},
+    }
+    return json.dumps(data, indent=2) + "\n"
+
+
+def _example(problem: Problem) -> bytes:
+    """Returns the arguments of a small call, as PyTorch saves them."""
+    smallest = min(
+        train_workloads(problem, Scale.SIM), key=lambda load: problem.elements(load.dims)
+    )
+    buffer = io.BytesIO()
+    torch.save([*make_inputs(problem, smallest, 0).values()], buffer)
+    return buffer.getvalue()
+
+
+def _write_wheel(draft: Path, facts: OperatorFacts) -> None:
+    """Builds the wheel of the kernel's variant into `dist`."""
+    name = module_name(facts)
+    with tempfile.TemporaryDirectory() as held:
+        place = Path(held)
+        shutil.copytree(draft / KERNEL, place / name)
+        (place / "pyproject.toml").write_text(
+            f'[project]\nname = "{name}"\nversion = "{VERSION}"\n'
+            f"description = {json.dumps(facts.summary, ensure_ascii=False)}\n"
+            'requires-python = ">=3.10"\ndependencies = ["torch"]\n',
+            encoding="utf-8",
+        )
+        (draft / "dist").mkdir()
+        make_wheel_in(place / "pyproject.toml", draft / "dist")

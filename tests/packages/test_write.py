@@ -1,0 +1,124 @@
+"""Packages that are written: they load through `kernels` and run on the simulated GPU."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from kernel_gym.evaluator import Evaluator
+from kernel_gym.packages.evidence import PackageError, evidence_of, read_evidence
+from kernel_gym.packages.verify import changed_files
+from kernel_gym.packages.write import write_package
+from kernel_gym.records import Outcome
+from kernel_gym.tasks import get_task
+
+CALL = """
+from pathlib import Path
+import torch
+from kernels import get_local_kernel
+module = get_local_kernel(Path({folder!r}), backend={backend!r}, trust_remote_code=True)
+x = torch.randn(64, 4096, device={device!r}).half()
+weight = torch.ones(4096, device={device!r}).half()
+found, _ = module.add_rms_norm(x, x, weight, 1e-5)
+right = torch.nn.functional.rms_norm((2 * x.float()), (4096,), eps=1e-5)
+print("reason", repr(module.reason(x, x, weight, 1e-5)))
+print("error", (found.float() - right).abs().max().item())
+"""
+
+
+def test_the_files_are_those_of_the_evidence(package):
+    evidence = read_evidence(package / "made")
+    assert changed_files(package / "made", evidence) == []
+    assert evidence.task == "triton2triton/add_rms_norm"
+    assert {"build/torch-rocm/candidate.py", "build/torch-cpu/reference.py"} <= set(evidence.files)
+    assert len(evidence.workloads) > 6
+
+
+@pytest.mark.parametrize("low", [2.0, 0.5])
+def test_the_kernel_runs_on_the_gpu_where_it_was_faster(package, low):
+    pytest.importorskip("kernels")
+    facts = package / "made/build/torch-rocm/facts.json"
+    changed = json.loads(facts.read_text())
+    changed["workloads"] = [dict(row, low=low) for row in changed["workloads"]]
+    facts.write_text(json.dumps(changed))
+    text = CALL.format(folder=str(package / "made"), backend="rocm", device="cuda")
+    printed = _run(package, text, ["-m", "kernel_gym", "sim", "--"])
+    assert ("reason ''" in printed) == (low > 1), printed
+    assert _error(printed) < 0.02
+
+
+def test_the_variant_for_cpus_is_plain_pytorch(package):
+    pytest.importorskip("kernels")
+    text = CALL.format(folder=str(package / "made"), backend="cpu", device="cpu")
+    printed = _run(package, text, [])
+    assert "has no kernel" in printed
+    assert _error(printed) < 0.02
+
+
+def _run(folder, text, prefix):
+    script = folder / "call.py"
+    script.write_text(text)
+    program = [sys.executable, *prefix, *(["python"] if prefix else []), str(script)]
+    done = subprocess.run(
+        program, capture_output=True, text=True, env={**os.environ, "HF_HUB_OFFLINE": "1"}
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def _error(printed):
+    (line,) = (line for line in printed.splitlines() if line.startswith("error "))
+    return float(line.split()[1])
+
+
+def test_the_tests_of_a_package_in_hip_pass_on_the_gpu(tmp_path):
+    task = get_task("hip2hip/row_argmax")
+    with Evaluator(device="sim:gfx942", seed=3) as evaluator:
+        evaluation = evaluator.evaluate(task, task.start_source)
+    evidence = evidence_of(task, evaluation, task.start_source, "sim:gfx942", "gfx942")
+    sure = [row.model_copy(update={"low": 2.0}) for row in evidence.workloads]
+    evidence = evidence.model_copy(update={"workloads": tuple(sure)})
+    write_package(tmp_path / "made", task, task.start_source, evidence)
+    shutil.copytree(tmp_path / "made/build/torch-rocm", tmp_path / "gpu_kernel_row_argmax")
+    tests = str(tmp_path / "made/tests")
+    command = [sys.executable, "-m", "kernel_gym", "sim", "--", sys.executable, "-m", "pytest"]
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(
+        [*command, "-q", "-p", "no:cacheprovider", "--rootdir", tests, tests],
+        capture_output=True,
+        text=True,
+        env=environment,
+    )
+    assert "2 passed" in done.stdout, done.stdout + done.stderr
+    assert "row_argmax_kernel" in done.stdout
+
+
+def test_records_that_prove_nothing_are_refused(judged):
+    task, source, evaluation = judged
+    failed = evaluation.model_copy(update={"outcome": Outcome.WRONG_VALUES})
+    with pytest.raises(PackageError, match="outcome is wrong_values"):
+        evidence_of(task, failed, source, "sim:gfx942", "gfx942")
+    older = evaluation.model_copy(update={"protocol_version": "1"})
+    with pytest.raises(PackageError, match="version 1 of the protocol"):
+        evidence_of(task, older, source, "sim:gfx942", "gfx942")
+    with pytest.raises(PackageError, match="the source was changed"):
+        evidence_of(task, evaluation, source + "\n", "sim:gfx942", "gfx942")
+    with pytest.raises(PackageError, match="the record speaks of triton2triton/add_rms_norm"):
+        evidence_of(get_task("triton2triton/softmax"), evaluation, source, "sim:gfx942", "gfx942")
+
+
+def test_a_folder_that_holds_something_stays_as_it_is(package, judged):
+    task, source, evaluation = judged
+    evidence = evidence_of(task, evaluation, source, "sim:gfx942", "gfx942")
+    before = sorted(package.iterdir())
+    with pytest.raises(PackageError, match="expected a new or an empty folder"):
+        write_package(package / "made", task, source, evidence)
+    writes = get_task("triton2triton/sgd_momentum_step")
+    with pytest.raises(PackageError, match="writes to param"):
+        write_package(package / "other", writes, source, evidence)
+    assert sorted(package.iterdir()) == before
