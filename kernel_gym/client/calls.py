@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TypeVar
 from uuid import uuid4
 
 from pydantic import BaseModel, ValidationError
@@ -52,7 +52,7 @@ class Ask:
     method: str
     path: str
     body: Message | None = None
-    query: dict[str, Any] = field(default_factory=dict)
+    query: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

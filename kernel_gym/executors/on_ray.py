@@ -62,7 +62,7 @@ class RayExecutor(SupervisedExecutor):
         cache: EvaluationCache | None = None,
         arch: str | None = None,
         address: str | None = None,
-        resources: Mapping[str, Any] | None = None,
+        resources: Mapping[str, object] | None = None,
         secret: RunSecret | None = None,
     ) -> None:
         import ray

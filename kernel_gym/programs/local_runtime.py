@@ -9,7 +9,6 @@ import contextlib
 import ctypes
 import os
 from collections.abc import Iterator
-from typing import Any
 
 import torch
 
@@ -106,7 +105,7 @@ class LocalRuntime(SimRuntime):
         super().begin_capture()
         library.refuse_to_compute(True)
 
-    def end_capture(self) -> list[Any]:
+    def end_capture(self) -> list[object]:
         """Ends the recording and returns the launches, for `replay`."""
         library.refuse_to_compute(False)
         return super().end_capture()
@@ -137,7 +136,7 @@ class LocalRuntime(SimRuntime):
         except RefusedError as error:
             raise DeviceError(str(error)) from None
 
-    def _ask(self, request: Request) -> dict[str, Any]:
+    def _ask(self, request: Request) -> dict[str, object]:
         message = ChannelMessage(*encode(request))
         return self.checked(sim_server.answer_worker(self.gpu, message))
 

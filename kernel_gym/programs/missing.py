@@ -79,7 +79,7 @@ def report_at_end(report: Report, hooks: Any) -> None:
     """
     before = hooks.excepthook
 
-    def hook(kind: type[BaseException], error: BaseException, frames: Any) -> None:
+    def hook(kind: type[BaseException], error: BaseException, frames: object) -> None:
         lack = lack_of(error)
         if lack is not None:
             report(*lack)

@@ -14,9 +14,12 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+
+if TYPE_CHECKING:
+    from kernel_gym.programs.simulation import Simulation
 
 OPTION = "--simulated-gpu"
 VARIABLE, RESULTS = "KERNEL_GYM_SIM_DEVICE", "KERNEL_GYM_SIM_RESULTS"
@@ -70,7 +73,9 @@ class KernelWatch:
         self._own_summary = own_summary
 
     @pytest.hookimpl(hookwrapper=True)
-    def pytest_runtest_makereport(self, item: pytest.Item, call: Any) -> Iterator[None]:
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[None]
+    ) -> Iterator[None]:
         """Turns a fault of the device into a failure of the test, and records what is missing."""
         outcome: Any = yield
         if call.excinfo is not None:
@@ -111,13 +116,13 @@ def _record_missing(error: BaseException) -> None:
         recorder.missing(*lack)
 
 
-def _take_fault() -> dict[str, Any] | None:
+def _take_fault() -> dict[str, object] | None:
     """Returns the fault of the device and forgets it; None without a fault or a device."""
     simulation = _simulation()
     return simulation.take_fault() if simulation else None
 
 
-def _simulation() -> Any:
+def _simulation() -> Simulation | None:
     """Returns the device of this process, or None."""
     enabled = sys.modules.get("kernel_gym.programs.simulation")
     return enabled.simulation() if enabled else None

@@ -11,7 +11,6 @@ import inspect
 import math
 from collections.abc import Callable, Mapping
 from functools import cache
-from typing import Any
 
 from kernel_gym.records import RATIO_CLAMP, Evaluation
 from kernel_gym.rewards.reward import NOTHING_KNOWN, Context, RewardError
@@ -53,7 +52,7 @@ def value_of(
     name: str,
     evaluation: Evaluation,
     context: Context = NOTHING_KNOWN,
-    settings: Mapping[str, Any] | None = None,
+    settings: Mapping[str, object] | None = None,
 ) -> float:
     """Returns the value of a term, which is finite for any evaluation.
 

@@ -7,7 +7,7 @@ failed has no number, so that the answer is 503 with `Retry-After`; these traine
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import FastAPI
 from pydantic import BaseModel, ConfigDict, Field
@@ -51,12 +51,12 @@ class Sample(BaseModel):
 
     model_config = ConfigDict(extra="ignore")
 
-    prompt: Any = None
+    prompt: object = None
     response: Source
     label: Name
 
 
-def add_trainers(app: FastAPI, service: Service, token: Any, bodies: BodyReader) -> None:
+def add_trainers(app: FastAPI, service: Service, token: Token, bodies: BodyReader) -> None:
     """Adds the routes.
 
     Args:
@@ -69,7 +69,7 @@ def add_trainers(app: FastAPI, service: Service, token: Any, bodies: BodyReader)
     labelled, sample = bodies.of(token, Labelled, **limits), bodies.of(token, Sample, **limits)
 
     @app.post("/v1/openrlhf", openapi_extra=described(Labelled))
-    async def openrlhf(body: Any = labelled, token: Token = token) -> dict[str, Any]:
+    async def openrlhf(body: Labelled = labelled, token: Token = token) -> dict[str, object]:
         """Rewards for OpenRLHF's `--reward.remote_url`."""
         if not len(body.query) == len(body.prompts) == len(body.labels):
             raise BadBatch("query, prompts and labels: found different lengths, expected one")
@@ -83,7 +83,7 @@ def add_trainers(app: FastAPI, service: Service, token: Any, bodies: BodyReader)
         return {"rewards": shown, "scores": shown, "extra_logs": {}}
 
     @app.post("/v1/slime", openapi_extra=described(Sample))
-    async def slime(body: Any = sample, token: Token = token) -> float:
+    async def slime(body: Sample = sample, token: Token = token) -> float:
         """The reward for slime's `--rm-type remote_rm`."""
         return (await _rewards(service, [body.response], [body.label], token))[0]
 
