@@ -6,7 +6,7 @@ import random
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from kernel_gym.imports.authoring.request import FoundSizes, TracingRequest
 from kernel_gym.imports.authoring.tracer import CodeError, Tracer
@@ -69,7 +69,7 @@ class SizeSpace:
     traced: Traced
     forward: list[NodeTemplate]
     construction: list[NodeTemplate]
-    how: dict[str, Any]
+    how: dict[str, object]
     """`init` and `args`: how the original is constructed and called, for all sizes."""
     notes: list[str] = field(default_factory=list)
 
@@ -191,7 +191,7 @@ class Explorer:
 
     def _unify(
         self, axes: list[FreeAxis], base: Traced
-    ) -> tuple[list[NodeTemplate], list[NodeTemplate], dict[str, Any]]:
+    ) -> tuple[list[NodeTemplate], list[NodeTemplate], dict[str, object]]:
         points: list[Sizes] = [self._base]
         for axis in axes:
             steps = sorted({axis.low, axis.low + axis.multiple, *_spread(axis)})

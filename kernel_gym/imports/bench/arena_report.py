@@ -12,7 +12,6 @@ import math
 import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from kernel_gym.inert import inert_line
 
@@ -113,7 +112,7 @@ class SuiteSpeedup:
         return self.base / self.best if self.base > 0 and self.best > 0 else 0.0
 
 
-def parse_report(reports: Any, printed: Any) -> tuple[TimedCase, ...]:
+def parse_report(reports: object, printed: object) -> tuple[TimedCase, ...]:
     """Reads the cases of a performance command.
 
     Args:
@@ -188,14 +187,14 @@ def _matched(
     return pairs
 
 
-def _json(text: str) -> Any:
+def _json(text: str) -> object:
     try:
         return json.loads(text) if text.strip() else None
     except (ValueError, RecursionError):
         return None
 
 
-def _of_json(value: Any) -> list[TimedCase]:
+def _of_json(value: object) -> list[TimedCase]:
     """Returns the cases of a list, of `test_cases` of an object, or an object as one case."""
     if isinstance(value, dict) and "test_cases" in value:
         value = value["test_cases"]
@@ -208,7 +207,7 @@ def _of_json(value: Any) -> list[TimedCase]:
     return [case for case in cases if case is not None]
 
 
-def _of_keys(value: Mapping[str, Any]) -> list[TimedCase]:
+def _of_keys(value: Mapping[str, object]) -> list[TimedCase]:
     """Returns a case for each key of an object that ends with `_ms` and is no host time."""
     keys = sorted(k for k in value if k.endswith("_ms") and k not in _HOST)[:MOST_CASES]
     shape = _frozen(value.get("shape") or value.get("shapes"))
@@ -217,7 +216,7 @@ def _of_keys(value: Mapping[str, Any]) -> list[TimedCase]:
     return [TimedCase(k, t, params, shape, False) for k, t in times if t is not None]
 
 
-def _case(value: Any, number: int) -> TimedCase | None:
+def _case(value: object, number: int) -> TimedCase | None:
     if not isinstance(value, dict):
         return None
     time = _time(value)
@@ -234,7 +233,7 @@ def _case(value: Any, number: int) -> TimedCase | None:
     )
 
 
-def _time(value: Mapping[str, Any]) -> float | None:
+def _time(value: Mapping[str, object]) -> float | None:
     """Returns the milliseconds of a case: of the device before others, never those of the host."""
     for key in _DEVICE:
         if (time := _number(value.get(key))) is not None:
@@ -252,7 +251,7 @@ def _time(value: Mapping[str, Any]) -> float | None:
     return 1.0 / throughput if throughput is not None and throughput > 0 else None
 
 
-def _number(value: Any) -> float | None:
+def _number(value: object) -> float | None:
     """Returns a number as the suite reads it; one that is not finite or too large is invalid."""
     if not isinstance(value, int | float | str) or (isinstance(value, str) and len(value) > 40):
         return None
@@ -263,7 +262,7 @@ def _number(value: Any) -> float | None:
     return number if math.isfinite(number) and abs(number) <= LONGEST else -1.0
 
 
-def _frozen(value: Any, depth: int = 0) -> Hashable:
+def _frozen(value: object, depth: int = 0) -> Hashable:
     """Returns a value by which cases are compared; None if it is empty, too deep or too long."""
     if not value and depth == 0:
         return None

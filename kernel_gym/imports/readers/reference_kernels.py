@@ -71,7 +71,7 @@ class ReferenceKernelsReader:
             except CheckoutError as error:
                 yield Unsupported(name, category, str(error))
 
-    def prepare(self, checkout: Path, found: FoundTask, bench: ConfinedRunner) -> dict[str, Any]:
+    def prepare(self, checkout: Path, found: FoundTask, bench: ConfinedRunner) -> dict[str, object]:
         """Traces `ref_kernel` on what `generate_input` makes."""
         files = {PurePosixPath(one).name: read_text(checkout, one) for one in found.files[1:]}
         specs = found.details["specs"]
@@ -86,7 +86,7 @@ class ReferenceKernelsReader:
             SUBMISSION,
         )
 
-    def problem(self, checkout: Path, found: FoundTask, data: Mapping[str, Any]) -> Problem:
+    def problem(self, checkout: Path, found: FoundTask, data: Mapping[str, object]) -> Problem:
         """Makes the problem from the text that tracing has left."""
         try:
             text, adapter = str(data["text"]), str(data["adapter"])

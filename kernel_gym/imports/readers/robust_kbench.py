@@ -71,7 +71,7 @@ class RobustKBenchReader:
                 details = {"way": way, "configurations": configurations}
                 yield FoundTask(name, way, self.mode, tuple(files), details)
 
-    def prepare(self, checkout: Path, found: FoundTask, bench: ConfinedRunner) -> dict[str, Any]:
+    def prepare(self, checkout: Path, found: FoundTask, bench: ConfinedRunner) -> dict[str, object]:
         """Traces the module, or the derivatives of its outputs."""
         configurations = found.details["configurations"]
         backward = found.details["way"] == "backward"
@@ -88,7 +88,7 @@ class RobustKBenchReader:
             [_sizes(one) for one in configurations],
         )
 
-    def problem(self, checkout: Path, found: FoundTask, data: Mapping[str, Any]) -> Problem:
+    def problem(self, checkout: Path, found: FoundTask, data: Mapping[str, object]) -> Problem:
         """Makes the problem from the text that tracing has left."""
         try:
             text, adapter = str(data["text"]), str(data["adapter"])
@@ -139,7 +139,7 @@ def _configurations(checkout: Path, module: str, config: str) -> list[Configurat
     return [one for one in stated if _operation(one) == _operation(stated[0])]
 
 
-def _arguments(function: ast.FunctionDef | None) -> dict[str, Any]:
+def _arguments(function: ast.FunctionDef | None) -> dict[str, object]:
     """Returns the parameters of a function with their plain defaults, None for the others."""
     if function is None:
         return {}
@@ -151,7 +151,7 @@ def _arguments(function: ast.FunctionDef | None) -> dict[str, Any]:
 
 
 def _configuration(
-    config: str, row: Mapping[str, Any], taken: Mapping[str, Mapping[str, Any]]
+    config: str, row: Mapping[str, object], taken: Mapping[str, Mapping[str, object]]
 ) -> Configuration:
     known = {key for parameters in taken.values() for key in parameters}
     if unknown := sorted(row.keys() - known):
@@ -174,7 +174,7 @@ def _sizes(configuration: Configuration) -> dict[str, int]:
 _NO_SIZES = frozenset({"stride", "padding", "kernel_size"})
 
 
-def _operation(configuration: Configuration) -> list[tuple[str, str, Any]]:
+def _operation(configuration: Configuration) -> list[tuple[str, str, object]]:
     """Returns the values that say what to compute."""
     return [
         (part, key, value)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 from kernel_gym.imports.readers.base import (
     CheckoutError,
@@ -52,11 +51,11 @@ class RocmReader:
             name = path.relative_to(checkout).as_posix()
             yield launched_entry(checkout, name, path.stem, "all")
 
-    def prepare(self, checkout: Path, found: FoundTask, bench: ConfinedRunner) -> dict[str, Any]:
+    def prepare(self, checkout: Path, found: FoundTask, bench: ConfinedRunner) -> dict[str, object]:
         """Records the launches of a sample of its tests."""
         return record_launches(self.suite, checkout, found, bench, "")
 
-    def problem(self, checkout: Path, found: FoundTask, data: Mapping[str, Any]) -> Problem:
+    def problem(self, checkout: Path, found: FoundTask, data: Mapping[str, object]) -> Problem:
         """Makes the problem of the recorded launches."""
         return problem_of(launched_origin(self.suite, checkout, found, ""), data)
 
@@ -87,7 +86,7 @@ def launched_entry(checkout: Path, name: str, task: str, category: str) -> Found
 
 def record_launches(
     suite: str, checkout: Path, found: FoundTask, bench: ConfinedRunner, instruction: str
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Records the launches of a sample of the tests of a pytest file."""
     name = found.details["file"]
     options = {

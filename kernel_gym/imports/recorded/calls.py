@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import torch
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -77,8 +77,8 @@ class RecordedCall(_Frozen):
 
     function: str = Field(pattern=r"^[A-Za-z_]\w*(\.apply)?$", max_length=200)
     grid: tuple[Size, ...] | None = Field(None, max_length=3, strict=False)
-    args: list[Any] = Field(max_length=200)
-    kwargs: dict[str, Any] = Field(max_length=200)
+    args: list[object] = Field(max_length=200)
+    kwargs: dict[str, object] = Field(max_length=200)
     tensors: list[TensorForm] = Field(max_length=64)
     backward: bool = False
     variants: list[dict[str, ValueClass]] = Field(default=[], max_length=16)
@@ -92,7 +92,7 @@ class _Answer(BaseModel):
     status: int = 0
 
 
-def parse_calls(answer: dict[str, Any]) -> tuple[list[RecordedCall], str]:
+def parse_calls(answer: dict[str, object]) -> tuple[list[RecordedCall], str]:
     """Returns the calls of an answer of the recorder, and how the tests ended.
 
     Raises:

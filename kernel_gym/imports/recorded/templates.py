@@ -25,9 +25,12 @@ overflows in float32."""
 MOST_SEEDS = 16
 """Most seeds among the arguments of a call."""
 Dims = Mapping[str, int]
-Place = tuple[Any, ...]
+Place = tuple[str | int, ...]
 Integers = Mapping[int, ValueClass]
 """Classes of integers that belong together, by the number of the tensor."""
+
+_CLASSES = {"tensors": {"__all__": {"values"}}}
+"""What a caller need not know of a call."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +67,7 @@ class CallTemplate:
     linked: tuple[LinkedIntegers, ...] = ()
     seeds: tuple[str, ...] = ()
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """The template as JSON values."""
         return {
             "call": self.call.model_dump(mode="json"),
@@ -83,12 +86,10 @@ class CallTemplate:
             ],
         }
 
-    def calling(self) -> dict[str, Any]:
+    def calling(self) -> dict[str, object]:
         """Returns the template as JSON values, without the classes of values: for a caller."""
-        value = self.to_json()
+        value = self.to_json() | {"call": self.call.model_dump(mode="json", exclude=_CLASSES)}
         del value["linked"]
-        for form in value["call"]["tensors"]:
-            del form["values"]
         return value
 
     def integers_at(self, dims: Dims) -> list[Integers]:
@@ -166,13 +167,14 @@ def is_contiguous(shape: Sequence[int], strides: Sequence[int]) -> bool:
     return True
 
 
-def _is_size(tree: Any) -> bool:
+def _size_in(tree: object) -> int | None:
+    """The size that an argument is; None if it is no number that may be a size."""
     value = tree.get("number") if isinstance(tree, dict) else None
-    return type(value) is int and value >= LEAST_NUMBER
+    return value if type(value) is int and value >= LEAST_NUMBER else None
 
 
-def _without_sizes(tree: Any) -> Any:
-    if _is_size(tree):
+def _without_sizes(tree: object) -> object:
+    if _size_in(tree) is not None:
         return "size"
     if isinstance(tree, dict):
         return {key: _without_sizes(value) for key, value in tree.items()}
@@ -185,7 +187,7 @@ def _seed(number: int) -> str:
     return f"seed{number}"
 
 
-def _seeds(tree: Any) -> set[int]:
+def _seeds(tree: object) -> set[int]:
     """The numbers of the seeds in a tree."""
     if isinstance(tree, dict):
         number = tree.get("seed")
@@ -194,9 +196,9 @@ def _seeds(tree: Any) -> set[int]:
     return set().union(*map(_seeds, tree)) if isinstance(tree, list) else set()
 
 
-def _numbers(tree: Any, path: Place = ()) -> Iterator[tuple[Place, int]]:
-    if _is_size(tree):
-        yield path, tree["number"]
+def _numbers(tree: object, path: Place = ()) -> Iterator[tuple[Place, int]]:
+    if (size := _size_in(tree)) is not None:
+        yield path, size
     elif isinstance(tree, dict):
         for key, value in tree.items():
             yield from _numbers(value, (*path, key))
@@ -361,8 +363,8 @@ def _products(axes: Mapping[tuple[int, ...], str]) -> dict[tuple[int, ...], str]
     return products
 
 
-def _with_sizes(tree: Any, texts: Mapping[Place, str], path: Place) -> Any:
-    if _is_size(tree):
+def _with_sizes(tree: object, texts: Mapping[Place, str], path: Place) -> object:
+    if _size_in(tree) is not None:
         text = texts[path]
         return {"number": int(text)} if text.isdigit() else {"size": text}
     if isinstance(tree, dict) and "seed" in tree and _seeds(tree):
