@@ -23,7 +23,7 @@ from kernel_gym.rewards.terms import log_speed
 from kernel_gym.storage.secret import PUBLIC, kept_secret
 from kernel_gym.tasks import Split, get_task, get_tuning, train_workloads
 
-MOST_WORKLOADS = 6
+MAX_WORKLOADS = 6
 """Rows of an observation. No task has more train workloads."""
 FEATURES = ("log10 bytes / 12", "log10 flops / 15", "last log speed", "last share of roofline")
 """Columns of an observation: the numbers for each train workload."""
@@ -108,7 +108,7 @@ class KernelTuneEnv(gymnasium.Env[np.ndarray, np.ndarray]):
         self.action_space: gymnasium.Space[Any] = (
             spaces.Discrete(math.prod(self._sizes)) if flat else schedules
         )
-        size = MOST_WORKLOADS * len(FEATURES) + 3
+        size = MAX_WORKLOADS * len(FEATURES) + 3
         self.observation_space = spaces.Box(-1.0, 1.0, (size,), np.float32)
         self._episode: Episode | None = None
 
@@ -213,7 +213,7 @@ class KernelTuneEnv(gymnasium.Env[np.ndarray, np.ndarray]):
 
     def _observation(self, episode: Episode) -> np.ndarray:
         scale = describe(self.device_name).scale
-        rows = np.zeros((MOST_WORKLOADS, len(FEATURES)))
+        rows = np.zeros((MAX_WORKLOADS, len(FEATURES)))
         for row, workload in zip(rows, train_workloads(self.task.problem, scale), strict=False):
             row[0] = math.log10(max(self.task.problem.bytes(workload.dims), 1)) / 12
             row[1] = math.log10(max(self.task.problem.flops(workload.dims), 1)) / 15

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from kernel_gym.policies.endpoint import message_in
 
 CUT_OFF = "The reply was cut off: it reached its limit of tokens."
-_MOST_TOKENS = 2**40
+MAX_TOKENS = 2**40
 
 
 class UnusableAnswer(ValueError):
@@ -110,4 +110,4 @@ def _tokens(count: object) -> int:
     """A count of tokens; 0 if the server sends none that is plausible."""
     if not isinstance(count, int) or isinstance(count, bool):
         return 0
-    return count if 0 <= count < _MOST_TOKENS else 0
+    return count if 0 <= count < MAX_TOKENS else 0

@@ -26,9 +26,9 @@ from kernel_gym.sandbox.channel import ChannelMessage
 from kernel_gym.torch_device import library
 from kernel_gym.worker.sim.runtime import DeviceError, SimRuntime
 
-MOST_DEVICE_MEMORY = 8 << 30
+MAX_DEVICE_BYTES = 8 << 30
 """Upper bound on the simulated GPU's memory, in bytes. The host provides it."""
-MOST_OF_HOST = 0.5
+MAX_SHARE_OF_HOST = 0.5
 """Upper bound on the same, as a share of the host's available memory."""
 
 
@@ -145,5 +145,5 @@ def device_memory() -> int:
     """Returns how many bytes a program may allocate on the simulated GPU."""
     available = host_memory.available_bytes()
     if available is None:
-        return MOST_DEVICE_MEMORY
-    return min(MOST_DEVICE_MEMORY, int(available * MOST_OF_HOST))
+        return MAX_DEVICE_BYTES
+    return min(MAX_DEVICE_BYTES, int(available * MAX_SHARE_OF_HOST))

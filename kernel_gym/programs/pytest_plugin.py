@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 OPTION = "--simulated-gpu"
 VARIABLE, RESULTS = "KERNEL_GYM_SIM_DEVICE", "KERNEL_GYM_SIM_RESULTS"
 DEFAULT = "sim:gfx942"
-MOST_KERNELS = 10
+MAX_KERNELS_SHOWN = 10
 """Most kernels in the lines at the end."""
 
 
@@ -100,7 +100,7 @@ class KernelWatch:
         line = terminalreporter.line
         line(f"{summary.launches} launches, {summary.seconds * 1e6:.1f} us modelled")
         kernels = sorted(summary.kernels.items(), key=lambda item: -item[1].seconds)
-        for name, kernel in kernels[:MOST_KERNELS]:
+        for name, kernel in kernels[:MAX_KERNELS_SHOWN]:
             bound = kernel.profile.get("bound_by", "")
             times = f"{kernel.seconds * 1e6:.1f} us in {kernel.launches} launches"
             line(f"  {plain_name(name)}: {times}, bound by {bound}")

@@ -19,7 +19,7 @@ from kernel_gym.tasks.near_names import unknown
 SLOWEST, FASTEST = RATIO_CLAMP
 DEAD_BAND = 1.02
 """A speedup within this factor of 1 counts as 1, since a GPU can hardly measure the difference."""
-MOST = 1e6
+MAX_MAGNITUDE = 1e6
 """The largest magnitude of any term."""
 
 Term = Callable[..., float]
@@ -79,7 +79,7 @@ def _takes_context(function: Term) -> bool:
 
 def bounded(value: float) -> float:
     """Clamps a value to plus or minus a million. NaN counts as 0."""
-    return 0.0 if math.isnan(value) else min(max(float(value), -MOST), MOST)
+    return 0.0 if math.isnan(value) else min(max(float(value), -MAX_MAGNITUDE), MAX_MAGNITUDE)
 
 
 def log_speed(speedup: float | None) -> float:

@@ -28,7 +28,7 @@ from kernel_gym.service.settings import Token
 
 MAX_STRUCTURE_BYTES = 1 << 20
 """Most bytes of a body outside of its texts. Trainers send more than the fields that are read."""
-LONGEST = 900.0
+MAX_WAIT_SECONDS = 900.0
 """Seconds for which these routes wait for a result."""
 
 
@@ -98,7 +98,7 @@ async def _rewards(
     rewards = []
     for job in await service.submit(submissions, token):
         waited = 0.0
-        while not job.state.final and waited < LONGEST and not service.draining:
+        while not job.state.final and waited < MAX_WAIT_SECONDS and not service.draining:
             job = await service.wait(job, MAX_WAIT)
             waited += MAX_WAIT
         reward = (await service.result(job, token)).reward

@@ -160,11 +160,11 @@ def _run_words(
 
     from kernel_gym.programs.command import CommandError, run_command
     from kernel_gym.programs.results import read_results
-    from kernel_gym.simulated_rocm.settings import LONGEST_LAUNCH
+    from kernel_gym.simulated_rocm.settings import MAX_LAUNCH_SECONDS
 
     with tempfile.TemporaryDirectory(prefix="kernel-gym-") as temporary:
         folder = Path(temporary) if out is None else _empty(out / DOCUMENTS)
-        limit = min(timeout, LONGEST_LAUNCH) if timeout else LONGEST_LAUNCH
+        limit = min(timeout, MAX_LAUNCH_SECONDS) if timeout else MAX_LAUNCH_SECONDS
         settings = replace(settings, results=folder.resolve(), launch_limit=limit)
         try:
             ended = run_command(words, settings, timeout, output=2 if json else None)

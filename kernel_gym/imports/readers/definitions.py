@@ -26,7 +26,7 @@ from kernel_gym.imports.readers.expressions import (
 from kernel_gym.imports.readers.halves import parsed
 from kernel_gym.imports.traced.graph import identifier
 
-MOST_WORKLOADS = 4096
+MAX_WORKLOADS = 4096
 Name = Annotated[str, AfterValidator(identifier)]
 
 
@@ -145,7 +145,7 @@ def read_workloads(checkout: Path, name: str, definition: Definition) -> list[Wo
     """
     rows = []
     lines = [line for line in read_text(checkout, name).splitlines() if line.strip()]
-    for number, line in enumerate(lines[:MOST_WORKLOADS], 1):
+    for number, line in enumerate(lines[:MAX_WORKLOADS], 1):
         try:
             value: object = json.loads(line)
             if isinstance(value, dict) and isinstance(value.get("workload"), dict):

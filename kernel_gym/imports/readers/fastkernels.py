@@ -35,7 +35,7 @@ PACKAGE = "fastkernels"
 LEVELS = ("L1", "L2")
 _REGISTRY = f"{PACKAGE}/bench/kernels/benchmark_scenarios/small/shape_registry.yaml"
 _TRACED = "problem.py"
-_MOST_FILES = 60
+MAX_SCENARIO_FILES = 60
 IMAGE = 4
 """Sizes in the shape of images: batch, channels, height, width."""
 _HALVES = {"float16", "bfloat16"}
@@ -296,7 +296,7 @@ def _closure(checkout: Path, module: str) -> list[str]:
     """Returns a module and the modules of its package that it imports, directly or not."""
     files: list[str] = []
     waiting = [module]
-    while waiting and len(files) < _MOST_FILES:
+    while waiting and len(files) < MAX_SCENARIO_FILES:
         name = waiting.pop(0)
         if name in files:
             continue

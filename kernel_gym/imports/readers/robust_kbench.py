@@ -30,7 +30,7 @@ from kernel_gym.tasks.names import Mode
 from kernel_gym.tasks.problem import Problem
 
 _TRACED = "problem.py"
-_MOST_CONFIGURATIONS = 64
+MAX_CONFIGURATIONS = 64
 Configuration = dict[str, dict[str, Any]]
 """The arguments of `get_inputs` under "inputs" and those of the class under "init"."""
 
@@ -133,7 +133,7 @@ def _configurations(checkout: Path, module: str, config: str) -> list[Configurat
         ]
     except (ValueError, KeyError, TypeError) as error:
         raise CheckoutError(f"{config}: found no lists of configurations: {error}") from None
-    stated = [_configuration(config, row, taken) for row in rows[:_MOST_CONFIGURATIONS]]
+    stated = [_configuration(config, row, taken) for row in rows[:MAX_CONFIGURATIONS]]
     if not stated:
         raise CheckoutError(f"{config}: found no configuration, expected one in single_*")
     return [one for one in stated if _operation(one) == _operation(stated[0])]

@@ -29,7 +29,7 @@ from kernel_gym.imports.recorded.problem import Origin
 from kernel_gym.tasks.names import Mode
 from kernel_gym.tasks.problem import Problem
 
-MOST_TESTS = 12
+MAX_TESTS = 12
 """Most tests of a file that run: some have hundreds."""
 STUBS = ("geak_eval", "tb_eval", "performance_utils_pytest")
 """Modules for timing, which the recorder stands in for."""
@@ -93,7 +93,7 @@ def record_launches(
         "style": "pytest",
         "file": name,
         "functions": found.details.get("hosts") or found.details["functions"],
-        "most": MOST_TESTS,
+        "most": MAX_TESTS,
         "path": [str(Path(name).parent)],
         "stubs": list(STUBS),
     }

@@ -9,8 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from kernel_gym.imports.readers.base import NoCallError, UnsupportedTask
 
-MOST_CALLS = 64
-MOST_ELEMENTS = 1 << 28
+MAX_CALLS = 64
+MAX_ELEMENTS = 1 << 28
 DTYPES = {
     str(dtype).removeprefix("torch."): dtype
     for dtype in (
@@ -86,8 +86,8 @@ class RecordedCall(_Frozen):
 
 
 class _Answer(BaseModel):
-    calls: list[RecordedCall] = Field(max_length=MOST_CALLS)
-    refused: list[str] = Field(default=[], max_length=MOST_CALLS)
+    calls: list[RecordedCall] = Field(max_length=MAX_CALLS)
+    refused: list[str] = Field(default=[], max_length=MAX_CALLS)
     ended: str = Field("", max_length=400)
     status: int = 0
 
@@ -117,6 +117,6 @@ def _possible(call: RecordedCall) -> bool:
         size = 1
         for extent in form.shape:
             size *= extent
-        if not known or size > MOST_ELEMENTS:
+        if not known or size > MAX_ELEMENTS:
             return False
     return any(form.shape for form in call.tensors)

@@ -15,14 +15,14 @@ from typing import Any
 
 from kernel_gym.imports.recorded.calls import RecordedCall, TensorForm, ValueClass
 
-LEAST_NUMBER = 4
+MIN_SIZE = 4
 """Smaller integers among the arguments are constants, such as an axis or a number of groups."""
 PADDING = 5
 """Unused elements after each row of a padded matrix."""
 WIDER = 64.0
 """By what values are larger than recorded ones: the exponential of standard normal ones then
 overflows in float32."""
-MOST_SEEDS = 16
+MAX_SEEDS = 16
 """Most seeds among the arguments of a call."""
 Dims = Mapping[str, int]
 Place = tuple[str | int, ...]
@@ -170,7 +170,7 @@ def is_contiguous(shape: Sequence[int], strides: Sequence[int]) -> bool:
 def _size_in(tree: object) -> int | None:
     """The size that an argument is; None if it is no number that may be a size."""
     value = tree.get("number") if isinstance(tree, dict) else None
-    return value if type(value) is int and value >= LEAST_NUMBER else None
+    return value if type(value) is int and value >= MIN_SIZE else None
 
 
 def _without_sizes(tree: object) -> object:
@@ -191,7 +191,7 @@ def _seeds(tree: object) -> set[int]:
     """The numbers of the seeds in a tree."""
     if isinstance(tree, dict):
         number = tree.get("seed")
-        own = {number} if type(number) is int and 0 <= number < MOST_SEEDS else set()
+        own = {number} if type(number) is int and 0 <= number < MAX_SEEDS else set()
         return own.union(*map(_seeds, tree.values()))
     return set().union(*map(_seeds, tree)) if isinstance(tree, list) else set()
 
@@ -390,7 +390,7 @@ def _bound(
         form = form.model_copy(update={"values": values})
         if not form.type.is_floating_point and values.kind in _BOUND:
             vector = tuple(_limit(call.tensors[k]) for call in calls)
-            if min(vector) >= LEAST_NUMBER and vector in known:
+            if min(vector) >= MIN_SIZE and vector in known:
                 form = form.model_copy(
                     update={"values": values.model_copy(update={"bound": known[vector]})}
                 )

@@ -10,7 +10,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 from kernel_gym.tasks.operator_mode import OperatorMode
 
-MOST_MEMORY = 4 << 30
+MAX_MEMORY_BYTES = 4 << 30
 """Bytes of the tensors that the operators of one problem may hold at a time on the host."""
 
 
@@ -27,7 +27,7 @@ class BoundedMemory(OperatorMode):
         most: Bytes that may be held at a time.
     """
 
-    def __init__(self, most: int = MOST_MEMORY) -> None:
+    def __init__(self, most: int = MAX_MEMORY_BYTES) -> None:
         super().__init__()
         self._most, self._held = most, 0
         self._known: dict[Any, int] = {}

@@ -61,14 +61,14 @@ def of_construction(built: Built) -> dict[str, object]:
     return {"nodes": record["nodes"], "outputs": outputs}
 
 
-class Recorded(TypedDict):
+class RecordedGraph(TypedDict):
     """A recorded graph: its nodes, and the values that it returns."""
 
     nodes: list[dict[str, object]]
     outputs: list[object]
 
 
-def _recorded(module: GraphModule, names: list[str]) -> Recorded:
+def _recorded(module: GraphModule, names: list[str]) -> RecordedGraph:
     graph: Graph = module.graph
     graph.eliminate_dead_code(lambda node: _has_effect(node))
     known: dict[Node, int] = {}

@@ -9,7 +9,7 @@ import torch
 
 MAX_KEPT_VALUES = 1 << 14
 """Most bytes of integers that are kept as they are."""
-FEW = 32
+MAX_KEPT_ELEMENTS = 32
 """Integers of so few elements are kept: they are lengths and offsets that belong together."""
 
 
@@ -120,7 +120,7 @@ def _booleans(host: torch.Tensor) -> dict[str, object]:
     if share in (0.0, 1.0):
         return {"kind": "constant", "value": share}
     pattern = _pattern(host.double())
-    if host.numel() <= FEW:
+    if host.numel() <= MAX_KEPT_ELEMENTS:
         return _kept(host, 0, 1)
     return {"kind": "bool", "share": share, "pattern": pattern}
 
@@ -136,7 +136,7 @@ def _integers(host: torch.Tensor) -> dict[str, object]:
         starts = first.flatten()
         if bool((starts == starts[0]).all()):
             return {"kind": "range", "start": int(starts[0]), "low": low, "high": high}
-    if values.numel() <= FEW or _ordered(values):
+    if values.numel() <= MAX_KEPT_ELEMENTS or _ordered(values):
         return _kept(host, low, high)
     different, counts = torch.unique(values, return_counts=True)
     if different.numel() == values.numel():
