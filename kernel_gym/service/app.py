@@ -35,10 +35,12 @@ from kernel_gym.errors import InputError
 from kernel_gym.executors import Executor
 from kernel_gym.rewards import UnknownReward
 from kernel_gym.service.bodies import MAX_ERRORS, BodyReader, described
+from kernel_gym.service.jobs import Job
 from kernel_gym.service.limits import BodyLimit, TooLarge
-from kernel_gym.service.service import BUSY_SECONDS, HEALTHY, Busy, NotFound, Service
+from kernel_gym.service.refusals import BUSY_SECONDS, Busy, NotFound
+from kernel_gym.service.service import HEALTHY, Service
 from kernel_gym.service.settings import ServiceSettings, Token
-from kernel_gym.service.store import Job, KeyConflict
+from kernel_gym.service.store import KeyConflict
 from kernel_gym.service.trainers import add_trainers
 from kernel_gym.tasks.names import UnknownName
 

@@ -23,7 +23,8 @@ from kernel_gym.client.wire import (
 from kernel_gym.episodes.reply import extract_source
 from kernel_gym.errors import InputError
 from kernel_gym.service.bodies import BodyReader, described
-from kernel_gym.service.service import Busy, Service
+from kernel_gym.service.refusals import Busy
+from kernel_gym.service.service import Service
 from kernel_gym.service.settings import Token
 
 MAX_STRUCTURE_BYTES = 1 << 20

@@ -9,23 +9,27 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from kernel_gym.imports.recorded.calls import RecordedCall, TensorForm, ValueClass
+from kernel_gym.imports.recorded.size_trees import (
+    MIN_SIZE,
+    Place,
+    seed_name,
+    seeds_in,
+    sizes_in,
+    with_sizes,
+    without_sizes,
+)
 
-MIN_SIZE = 4
-"""Smaller integers among the arguments are constants, such as an axis or a number of groups."""
 PADDING = 5
 """Unused elements after each row of a padded matrix."""
 WIDER = 64.0
 """By what values are larger than recorded ones: the exponential of standard normal ones then
 overflows in float32."""
-MAX_SEEDS = 16
-"""Most seeds among the arguments of a call."""
 Dims = Mapping[str, int]
-Place = tuple[str | int, ...]
 Integers = Mapping[int, ValueClass]
 """Classes of integers that belong together, by the number of the tensor."""
 
@@ -144,7 +148,7 @@ def _structure(call: RecordedCall) -> str:
         (form.dtype, len(form.shape), form.device, form.gradient, form.mutated, _layout(form))
         for form in call.tensors
     ]
-    trees = [_without_sizes(call.args), _without_sizes(call.kwargs)]
+    trees = [without_sizes(call.args), without_sizes(call.kwargs)]
     grid = None if call.grid is None else len(call.grid)
     return json.dumps([call.function, grid, trees, tensors, call.backward], sort_keys=True)
 
@@ -167,53 +171,13 @@ def is_contiguous(shape: Sequence[int], strides: Sequence[int]) -> bool:
     return True
 
 
-def _size_in(tree: object) -> int | None:
-    """The size that an argument is; None if it is no number that may be a size."""
-    value = tree.get("number") if isinstance(tree, dict) else None
-    return value if type(value) is int and value >= MIN_SIZE else None
-
-
-def _without_sizes(tree: object) -> object:
-    if _size_in(tree) is not None:
-        return "size"
-    if isinstance(tree, dict):
-        return {key: _without_sizes(value) for key, value in tree.items()}
-    if isinstance(tree, list):
-        return [_without_sizes(value) for value in tree]
-    return tree
-
-
-def _seed(number: int) -> str:
-    return f"seed{number}"
-
-
-def _seeds(tree: object) -> set[int]:
-    """The numbers of the seeds in a tree."""
-    if isinstance(tree, dict):
-        number = tree.get("seed")
-        own = {number} if type(number) is int and 0 <= number < MAX_SEEDS else set()
-        return own.union(*map(_seeds, tree.values()))
-    return set().union(*map(_seeds, tree)) if isinstance(tree, list) else set()
-
-
-def _numbers(tree: object, path: Place = ()) -> Iterator[tuple[Place, int]]:
-    if (size := _size_in(tree)) is not None:
-        yield path, size
-    elif isinstance(tree, dict):
-        for key, value in tree.items():
-            yield from _numbers(value, (*path, key))
-    elif isinstance(tree, list):
-        for index, value in enumerate(tree):
-            yield from _numbers(value, (*path, index))
-
-
 def _places(call: RecordedCall) -> dict[Place, int]:
     """The size at each place of a call: axes of tensors, numbers, and the grid."""
     places: dict[Place, int] = {}
     for k, form in enumerate(call.tensors):
         places |= {("tensor", k, axis): size for axis, size in enumerate(form.shape)}
     for what in ("args", "kwargs"):
-        places |= {(what, *path): value for path, value in _numbers(getattr(call, what))}
+        places |= {(what, *path): value for path, value in sizes_in(getattr(call, what))}
     for axis, size in enumerate(call.grid or ()):
         places["grid", axis] = size
     return places
@@ -249,8 +213,8 @@ def _unified(calls: list[RecordedCall]) -> tuple[CallTemplate, list[dict[str, in
     bound = _bound(first, calls, free | products)
     call = first.model_copy(
         update={
-            "args": _with_sizes(first.args, texts, ("args",)),
-            "kwargs": _with_sizes(first.kwargs, texts, ("kwargs",)),
+            "args": with_sizes(first.args, texts, ("args",)),
+            "kwargs": with_sizes(first.kwargs, texts, ("kwargs",)),
             "tensors": bound,
             "variants": [],
         }
@@ -262,7 +226,7 @@ def _unified(calls: list[RecordedCall]) -> tuple[CallTemplate, list[dict[str, in
         for sizes, sets in zip(dims, (_sets(call, bound) for call in calls), strict=True)
         if sets
     )
-    seeds = tuple(_seed(number) for number in sorted(_seeds([first.args, first.kwargs])))
+    seeds = tuple(seed_name(number) for number in sorted(seeds_in([first.args, first.kwargs])))
     return CallTemplate(call, shapes, grid, names, linked, seeds), dims
 
 
@@ -361,19 +325,6 @@ def _products(axes: Mapping[tuple[int, ...], str]) -> dict[tuple[int, ...], str]
                 if all(a * b == c for a, b, c in zip(one, other, vector, strict=True)):
                     products.setdefault(vector, f"{axes[one]}*{axes[other]}")
     return products
-
-
-def _with_sizes(tree: object, texts: Mapping[Place, str], path: Place) -> object:
-    if _size_in(tree) is not None:
-        text = texts[path]
-        return {"number": int(text)} if text.isdigit() else {"size": text}
-    if isinstance(tree, dict) and "seed" in tree and _seeds(tree):
-        return {"size": _seed(tree["seed"])}
-    if isinstance(tree, dict):
-        return {key: _with_sizes(value, texts, (*path, key)) for key, value in tree.items()}
-    if isinstance(tree, list):
-        return [_with_sizes(value, texts, (*path, i)) for i, value in enumerate(tree)]
-    return tree
 
 
 def _bound(
