@@ -176,7 +176,7 @@ def suite_metrics(
         for task, attempts in by_task.items()
     }
     rows = {task: rows_of(turn.evaluation) for task, turn in best.items() if turn is not None}
-    sums = [speedup_of_sums(one) for one in rows.values() if one]
+    sums = [speedup_of_sums(row) for row in rows.values() if row]
     scores = [
         arena_score(called[task], right[task], speedup_of_rows(rows.get(task, [])))
         for task in by_task
@@ -194,8 +194,8 @@ def suite_metrics(
         "call_accuracy": accuracy([*called.values()]),
         "execution_accuracy": accuracy([*right.values()]),
         "speedup_of_sums": sum(sums) / len(sums) if sums else None,
-        "speedup_of_rows": _mean([speedup_of_rows(one) for one in rows.values() if one]),
-        "efficiency": _mean([efficiency(one) for one in bounds if one]),
+        "speedup_of_rows": _mean([speedup_of_rows(row) for row in rows.values() if row]),
+        "efficiency": _mean([efficiency(bound) for bound in bounds if bound]),
         "arena_score": _mean(scores),
         "sol_score": _mean(light),
         "explained_by_category": vars(explained),

@@ -154,8 +154,8 @@ def suite_runner(
 
 def _scores(row: Row) -> str:
     """Returns two lines: the suite's score by its own times, and by our clock."""
-    said = f": {row['problem']}" if row["problem"] else ""
-    cases = f"{row['cases']} cases, speedup {row['own_speedup']:.3f}{said}"
+    reason = f": {row['problem']}" if row["problem"] else ""
+    cases = f"{row['cases']} cases, speedup {row['own_speedup']:.3f}{reason}"
     return (
         f"score by its own times: {row['suite_score']:.1f} ({cases})\n"
         f"score by our clock: {row['kernel_gym_score']:.1f} (our judge: {row['outcome']})"

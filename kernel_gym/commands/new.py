@@ -177,7 +177,7 @@ def _show_profile(script: Path, json: bool) -> None:
         except CodeError as error:
             raise typer.BadParameter(f"{script}: {error}") from None
     if json:
-        print_json([one.to_json() for one in classes])
+        print_json([module.to_json() for module in classes])
         return
     for one in classes:
         console.print(f"{one.share:6.1%} {one.calls:5d} calls  {one.what}", highlight=False)

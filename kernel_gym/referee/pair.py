@@ -114,7 +114,7 @@ def _inputs(traced: Traced) -> list[object]:
         raise ClaimError("get_inputs: expected a list")
     if args[1:] not in ([], [{"dict": {}}]):
         raise ClaimError("get_inputs: found a dictionary, expected a list")
-    return [nodes.get(_tensor_name(one)) or _number(one) for one in args[0]]
+    return [nodes.get(_tensor_name(arg)) or _number(arg) for arg in args[0]]
 
 
 def _tensor_name(value: object) -> str:

@@ -118,17 +118,26 @@ class Service:
             Busy: A limit is used up.
         """
         jobs, digests = [], []
-        for one in submissions:
-            task = await self.runnable(one.task, token)
-            reward = self.allowed.reward(one.reward)
-            seed = self._seed(one.seed, one.source, token)
-            key = one.key or new_id()
+        for submission in submissions:
+            task = await self.runnable(submission.task, token)
+            reward = self.allowed.reward(submission.reward)
+            seed = self._seed(submission.seed, submission.source, token)
+            key = submission.key or new_id()
             job = Job(
-                new_id(), token.name, key, task.id, one.source, seed, reward, one.priority,
+                new_id(),
+                token.name,
+                key,
+                task.id,
+                submission.source,
+                seed,
+                reward,
+                submission.priority,
                 queued_at=time.time(),
-            )  # fmt: skip
+            )
             jobs.append(job)
-            digests.append(digest_of(task.id, one.source, one.seed, reward, one.priority))
+            digests.append(
+                digest_of(task.id, submission.source, submission.seed, reward, submission.priority)
+            )
         return self._add(jobs, digests, token)
 
     def job(self, name: str, token: Token) -> Job:

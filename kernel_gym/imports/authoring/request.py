@@ -312,8 +312,8 @@ def _width_literals(request: TracingRequest) -> list[tuple[int, int, int]]:
     classes = (node for node in ast.parse(request.text).body if isinstance(node, ast.ClassDef))
     widths = [
         (node.lineno, node.col_offset, node.value)
-        for one in classes
-        for node in ast.walk(one)
+        for definition in classes
+        for node in ast.walk(definition)
         if isinstance(node, ast.Constant) and type(node.value) is int and node.value >= MIN_WIDTH
     ]
     return widths if len({value for *_, value in widths}) <= MAX_WIDTHS else []

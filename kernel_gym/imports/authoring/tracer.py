@@ -39,7 +39,7 @@ class Tracer:
             "inputs": request.inputs,
             "init": request.init,
             "shapes": [shape.to_json() for shape in request.shapes],
-            "literals": [list(one) for one in found.literals],
+            "literals": [list(literal) for literal in found.literals],
         }
         self._child = _fork()
         try:

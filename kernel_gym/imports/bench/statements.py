@@ -1,4 +1,4 @@
-"""What is stated about a task: answers of its own code, and how two of them are compared."""
+"""The statement of a task: answers of its own code, and how two of them are compared."""
 
 from __future__ import annotations
 

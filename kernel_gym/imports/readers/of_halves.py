@@ -81,7 +81,7 @@ class HalvesReader:
         """Records the calls of its tests."""
         name = found.details["file"]
         halves = split_halves(name, read_text(checkout, name))
-        files = {one: read_bytes(checkout, one) for one in found.files}
+        files = {file: read_bytes(checkout, file) for file in found.files}
         options = {
             "style": "halves",
             "file": name,

@@ -141,7 +141,7 @@ def _trace_set(checkout: Path) -> list[Place]:
         for path in sorted(folder.rglob("*.json")) if workloads.is_dir() else ():
             inside = path.relative_to(folder).with_suffix(".jsonl")
             rows = [workloads / inside, *sorted(workloads.rglob(inside.name))]
-            stated = next((one for one in rows if one.is_file()), rows[0])
+            stated = next((candidate for candidate in rows if candidate.is_file()), rows[0])
             if _is_definition(checkout, path):
                 places.append((inside.with_suffix("").as_posix(), path, stated))
     return places

@@ -73,7 +73,7 @@ class ReferenceKernelsReader:
 
     def prepare(self, checkout: Path, found: FoundTask, bench: ConfinedRunner) -> dict[str, object]:
         """Traces `ref_kernel` on what `generate_input` makes."""
-        files = {PurePosixPath(one).name: read_text(checkout, one) for one in found.files[1:]}
+        files = {PurePosixPath(file).name: read_text(checkout, file) for file in found.files[1:]}
         specs = found.details["specs"]
         files[_TRACED] = traced_text(specs, found.details["text"])
         return bench.trace(

@@ -85,7 +85,7 @@ class RobustKBenchReader:
             f"{_TRACED}:make_inputs",
             f"{_TRACED}:make_init",
             ENTRY,
-            [_sizes(one) for one in configurations],
+            [_sizes(configuration) for configuration in configurations],
         )
 
     def problem(self, checkout: Path, found: FoundTask, data: Mapping[str, object]) -> Problem:
@@ -143,7 +143,7 @@ def _arguments(function: ast.FunctionDef | None) -> dict[str, object]:
     """Returns the parameters of a function with their plain defaults, None for the others."""
     if function is None:
         return {}
-    names = [one.arg for one in function.args.args if one.arg != "self"]
+    names = [arg.arg for arg in function.args.args if arg.arg != "self"]
     defaults = function.args.defaults
     values = [d.value if isinstance(d, ast.Constant) else None for d in defaults]
     first = len(names) - len(values)

@@ -97,7 +97,7 @@ def record_launches(
         "path": [str(Path(name).parent)],
         "stubs": list(STUBS),
     }
-    files = {one: read_bytes(checkout, one) for one in found.files}
+    files = {file: read_bytes(checkout, file) for file in found.files}
     origin = launched_origin(suite, checkout, found, instruction)
     return record(bench, origin, found.mode, files, options)
 

@@ -34,7 +34,7 @@ Integers = Mapping[int, ValueClass]
 """Classes of integers that belong together, by the number of the tensor."""
 
 _CLASSES = {"tensors": {"__all__": {"values"}}}
-"""What a caller need not know of a call."""
+"""The classes of values of a call, which its caller need not know."""
 
 
 @dataclass(frozen=True)
@@ -239,7 +239,7 @@ def _sets(call: RecordedCall, forms: Sequence[TensorForm]) -> tuple[Integers, ..
         and not form.type.is_floating_point
         and not forms[k].values.bound
     }
-    others = [{int(k): v for k, v in one.items() if int(k) in own} for one in call.variants]
+    others = [{int(k): v for k, v in variant.items() if int(k) in own} for variant in call.variants]
     return (own, *others) if own else ()
 
 
@@ -354,11 +354,11 @@ def _widest(classes: Sequence[ValueClass], elements: Sequence[int]) -> ValueClas
 
     Few integers say little of how they were drawn, so that the class of most integers counts.
     """
-    ranges = [one for one in classes if one.kind == "float"]
+    ranges = [value_class for value_class in classes if value_class.kind == "float"]
     most = classes[max(range(len(classes)), key=lambda i: elements[i])]
     if not ranges and most.kind in ("range", "integers", "permutation"):
         return most
-    if not ranges or any(one.kind not in ("float", "constant") for one in classes):
+    if not ranges or any(value_class.kind not in ("float", "constant") for value_class in classes):
         return classes[0]
     return max(ranges, key=lambda one: float(one.high) - float(one.low))
 

@@ -150,12 +150,12 @@ def parse_trace(data: dict[str, Any]) -> Traced:
         values = list(outputs.values()) if isinstance(outputs, dict) else outputs
         if not isinstance(values, list):
             raise GraphError(f"found no outputs in {part}")
-        if not all(isinstance(one, dict) and set(one) == {"v"} for one in values):
+        if not all(isinstance(value, dict) and set(value) == {"v"} for value in values):
             raise GraphError("an output is no tensor of the graph")
         data[part]["outputs"] = (
             {k: v["v"] for k, v in outputs.items()}
             if isinstance(outputs, dict)
-            else [one["v"] for one in values]
+            else [value["v"] for value in values]
         )
     try:
         traced = Traced.model_validate(data)

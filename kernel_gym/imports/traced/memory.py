@@ -95,9 +95,9 @@ class PeakMemory(OperatorMode):
 
 
 def _is_on_host(args: object, kwargs: Any) -> bool:
-    tensors = [one for one in tree_leaves((args, kwargs)) if isinstance(one, torch.Tensor)]
+    tensors = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
     device = kwargs.get("device")
-    kinds = {one.device.type for one in tensors} | (
+    kinds = {tensor.device.type for tensor in tensors} | (
         {torch.device(device).type} if device else set()
     )
     return kinds <= {"cpu"}
@@ -114,7 +114,9 @@ def _result_bytes(func: Any, args: Any, kwargs: Any) -> int:
         results = tree_leaves(func(*given, **named))
     except (RuntimeError, NotImplementedError, TypeError, ValueError, IndexError):
         return 0  # the operator itself says what is wrong
-    return sum(one.numel() * one.itemsize for one in results if isinstance(one, torch.Tensor))
+    return sum(
+        result.numel() * result.itemsize for result in results if isinstance(result, torch.Tensor)
+    )
 
 
 def _described(value: object) -> object:

@@ -112,7 +112,7 @@ class _CpuGenerator(_PlainGenerator):
 
 def _module_to(module: torch.nn.Module, *args: object, **kwargs: object) -> torch.nn.Module:
     """Moves a module to another dtype; it is on the CPU already."""
-    if not kwargs and all(isinstance(one, str | torch.device) for one in args):
+    if not kwargs and all(isinstance(arg, str | torch.device) for arg in args):
         return module
     kwargs = {k: _on_cpu(v) for k, v in kwargs.items()}
     moved: torch.nn.Module = _plain_to(module, *map(_on_cpu, args), **kwargs)  # type: ignore[call-overload]

@@ -77,7 +77,7 @@ def _recorded(module: GraphModule, names: list[str]) -> RecordedGraph:
     placeholders = iter(names)
     for node in graph.nodes:
         if node.op == "output":
-            outputs = [_value(one, known) for one in node.args[0]]
+            outputs = [_value(arg, known) for arg in node.args[0]]
         elif node.op != "call_function" or node.target.__name__ not in _SKIPPED:
             known[node] = len(nodes)
             nodes.append(_node(node, module, known, placeholders))
