@@ -78,7 +78,9 @@ class Record:
         """Returns the lines so far; half a line at the end is left out."""
         if not self.path.is_file():
             return []
-        return [json.loads(one) for one in self.path.read_text().splitlines() if one.endswith("}")]
+        return [
+            json.loads(line) for line in self.path.read_text().splitlines() if line.endswith("}")
+        ]
 
     def missing(self, run: str, rows: Candidates) -> Candidates:
         """Returns the candidates that a run has not evaluated yet."""

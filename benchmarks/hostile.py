@@ -81,10 +81,10 @@ def hostile(
         series = {"honest": _play(pool, honest), "hostile": _play(pool, mixed)}
     ratio = series["hostile"].without_limits / series["honest"].without_limits
     if json:
-        print_json({"ratio": ratio, **{name: asdict(one) for name, one in series.items()}})
+        print_json({"ratio": ratio, **{name: asdict(played) for name, played in series.items()}})
     else:
         _show(series, ratio)
-    if any(one.lost for one in series.values()):
+    if any(played.lost for played in series.values()):
         note("error: episodes were lost")
         raise typer.Exit(FAILED)
 
@@ -139,9 +139,11 @@ def _play(pool: Any, requests: list[EvaluationRequest]) -> Played:
     evaluations = dict(pool.results(requests))
     seconds = time.perf_counter() - start
     limits = sum(map(_limit, evaluations.values()))
-    failed = sum(one.outcome is Outcome.INFRA for one in evaluations.values())
+    failed = sum(evaluation.outcome is Outcome.INFRA for evaluation in evaluations.values())
     return Played(
-        outcomes=dict(Counter(str(one.outcome) for one in evaluations.values()).most_common()),
+        outcomes=dict(
+            Counter(str(evaluation.outcome) for evaluation in evaluations.values()).most_common()
+        ),
         lost=len(requests) - len(evaluations) + failed,
         seconds=seconds,
         limits=limits,

@@ -11,7 +11,7 @@ Each function returns its own results unchanged, so that a record may be read an
 from __future__ import annotations
 
 import re
-from typing import Any
+from collections.abc import Mapping
 
 MAX_LINE = 1000
 """Most characters of a message of one line."""
@@ -42,7 +42,7 @@ def inert_line(value: object, limit: int = MAX_LINE) -> str:
     return text if len(text) <= limit else text[: limit - len(_CUT)] + _CUT
 
 
-def shown(value: Any) -> str:
+def shown(value: object) -> str:
     """Returns a value for an error, in at most 40 inert characters."""
     short = type(value) is int and value.bit_length() < 100  # str() refuses very long numbers
     return inert_line(str(value) if short or type(value) in (bool, float) else value, 40)
@@ -92,7 +92,7 @@ def fenced(source: str) -> str:
     return f"{fence}\n{source}\n{fence}"
 
 
-def inert_json(value: Any, depth: int = 6, entries: int = 64, text: int = 200) -> Any:
+def inert_json(value: object, depth: int = 6, entries: int = 64, text: int = 200) -> object:
     """Returns a JSON value of limited size in which all texts are inert lines.
 
     Args:
@@ -106,11 +106,25 @@ def inert_json(value: Any, depth: int = 6, entries: int = 64, text: int = 200) -
     if isinstance(value, int) and abs(value) < 1 << 63:
         return value
     if isinstance(value, dict) and depth:
-        few = list(value.items())[:entries]
-        return {inert_line(k, text): inert_json(v, depth - 1, entries, text) for k, v in few}
+        return inert_object(value, depth, entries, text)
     if isinstance(value, list | tuple) and depth:
         return [inert_json(v, depth - 1, entries, text) for v in value[:entries]]
     return inert_line(value, text)
+
+
+def inert_object(
+    value: Mapping[str, object], depth: int = 6, entries: int = 64, text: int = 200
+) -> dict[str, object]:
+    """Returns a JSON object of limited size in which all texts are inert lines.
+
+    Args:
+        value: Values by key.
+        depth: Most levels of lists and objects, from 1.
+        entries: Most entries of each of them.
+        text: Most characters of each text and key.
+    """
+    few = list(value.items())[:entries]
+    return {inert_line(k, text): inert_json(v, depth - 1, entries, text) for k, v in few}
 
 
 def _printable(text: str, kept: frozenset[str] = frozenset()) -> str:

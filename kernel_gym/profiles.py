@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from kernel_gym.formatting import profiled_workload, roofline_share
-from kernel_gym.inert import inert_json
+from kernel_gym.inert import inert_object
 from kernel_gym.records import Evaluation, KernelFacts, WorkloadResult
 from kernel_gym.symbols import plain_name
 from kernel_gym.tasks.workload import Split
@@ -76,7 +76,7 @@ def _kernel(kernel: KernelFacts) -> dict[str, Any]:
             "of_peak": profile.get("of_peak", {}),
             "hottest": _hottest(profile.get("lines") or profile.get("hot", ())),
         }
-    return inert_json(facts)
+    return inert_object(facts)
 
 
 def _hottest(entries: Any) -> list[dict[str, Any]]:

@@ -125,7 +125,7 @@ def _run(
             ended = run_command(
                 *(words, settings, timeout, output.fileno(), output.fileno()),
                 folder=program.folder,
-                further=_variables(program, limits, folder),
+                added=_variables(program, limits, folder),
             )
         except CommandError as error:
             output.write(str(error).encode())

@@ -75,8 +75,8 @@ def _admit(
     hardware = device.description.hardware
     languages = {mode: Task(problem, mode).language for mode in modes_of(problem)}
     known = device.description.languages
-    tried = [language for language in known if language in languages.values()]
-    with_start = [language for language in tried if problem.kernel(language) is not None]
+    judged = [language for language in known if language in languages.values()]
+    with_start = [language for language in judged if problem.kernel(language) is not None]
     try:
         values = check_values(problem, Scale.SIM, SEED)  # the same on every device
         sources = {
@@ -84,13 +84,13 @@ def _admit(
         }
     except Exception as error:
         refused = _mode_verdict(refused=(_raised(problem, error),))
-        modes = {mode: refused for mode, language in languages.items() if language in tried}
+        modes = {mode: refused for mode, language in languages.items() if language in judged}
         return verdict(controls={}, devices={hardware: modes})
     starts = {language: _submit(executor, problem, language) for language in with_start}
     spoiled = {key: _submit(executor, problem, key[0], text) for key, text in sources.items()}
     try:
         passed = _passing(spoiled)
-        modes = _without_start(problem, set(tried) - set(with_start), values.refused, rooms)
+        modes = _without_start(problem, set(judged) - set(with_start), values.refused, rooms)
         for language, start in starts.items():
             kernels = [f"{name}: {text}" for (k, name), text in passed.items() if k == language]
             reasons = (*values.refused, *kernels)

@@ -58,10 +58,17 @@ class RefusalKind(StrEnum):
 
 @dataclass(frozen=True)
 class Refusal:
-    """A reason to refuse a problem, as a kind and as a sentence."""
+    """A reason to refuse a problem, as a kind and as a sentence.
+
+    Attributes:
+        kind: What is wrong.
+        text: The sentence.
+        without_answer: Whether the reference or the oracle has no answer to judge by.
+    """
 
     kind: RefusalKind
     text: str
+    without_answer: bool = False
 
 
 _CONTROL_KINDS = {
@@ -168,18 +175,18 @@ def _unsound(problem: Problem, workload: Workload, expected: Expected) -> list[R
     """Checks that the oracle has no NaN, and that the reference passes twice equally (rule 1)."""
     reasons = []
     if any(torch.isnan(out).any() for out in expected.oracle if out.is_floating_point()):
-        reasons.append(Refusal(RefusalKind.NAN, f"the oracle has NaN on {workload}"))
+        reasons.append(Refusal(RefusalKind.NAN, f"the oracle has NaN on {workload}", True))
     verdict = compare(problem, expected, expected.reference)
     if not verdict.passed:
         hint = "; state a smaller reach in ranges.toml" if is_special(workload.distribution) else ""
         text = f"the reference fails on {workload}: {verdict.message}{hint}"
-        reasons.append(Refusal(RefusalKind.OTHER, text))
+        reasons.append(Refusal(RefusalKind.OTHER, text, without_answer=True))
     for text in _coarse(problem, expected):
         reasons.append(Refusal(RefusalKind.COARSE, f"{text} on {workload}"))
     first, second = (_answers(problem, expected, seed) for seed in (1, 2))
     if not same_bits(first, second):
         text = f"reference or oracle differ between two calls on {workload}"
-        reasons.append(Refusal(RefusalKind.RANDOM, text))
+        reasons.append(Refusal(RefusalKind.RANDOM, text, without_answer=True))
     return reasons
 
 

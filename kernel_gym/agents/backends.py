@@ -8,11 +8,11 @@ import socket
 import threading
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from kernel_gym.agents.desk import Answer, Desk, Pool, Recorder, source_problem
 from kernel_gym.agents.workspace import SOCKET, read_settings
-from kernel_gym.client import Client, ServiceError
+from kernel_gym.client import Client, RemoteSession, ServiceError
 from kernel_gym.episodes.conversation import full_prompt
 from kernel_gym.tasks import Task, get_task
 from kernel_gym.tasks.names import UnknownName
@@ -105,7 +105,7 @@ class ServiceTasks:
 
     def __init__(self, url: str, token: str | None, submissions: int) -> None:
         self._client, self._submissions = Client(url, token, patience=60), submissions
-        self._sessions: dict[str, Any] = {}
+        self._sessions: dict[str, RemoteSession] = {}
         self._best: dict[str, tuple[float, float, str]] = {}
         """Reward, speedup and source of the best submission of each task."""
         self._lock = threading.Lock()
@@ -157,7 +157,7 @@ class ServiceTasks:
         _, speedup, source = self._best.get(task, (0.0, 0.0, ""))
         return {"error": "", "source": source, "best_speedup": speedup}
 
-    def _session(self, task: str) -> Any:
+    def _session(self, task: str) -> RemoteSession:
         with self._lock:
             if task not in self._sessions:
                 begun = self._client.session(task, max_turns=self._submissions)

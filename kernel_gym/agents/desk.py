@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import Any, Protocol
+from typing import Protocol
 
 from kernel_gym.episodes.episode import Episode
 from kernel_gym.episodes.history import speedup_bound
@@ -29,7 +29,7 @@ from kernel_gym.storage.run_records import TurnRecord
 from kernel_gym.storage.run_store import RunStore
 from kernel_gym.tasks import Task
 
-Answer = dict[str, Any]
+Answer = dict[str, object]
 """The answer to a request of an agent, as JSON. `error` is "" unless the request was refused."""
 
 
@@ -136,12 +136,13 @@ class Desk:
         answer = self.submit(source)
         if answer["error"]:
             return answer
-        number = answer["submission"] - 1
+        number = answer["submission"]
+        assert isinstance(number, int)
         return self._state() | {
             "error": "",
-            "submission": number + 1,
+            "submission": number,
             "outcome": answer["outcome"],
-            "profile": profile_of(self.episode.turns[number].evaluation),
+            "profile": profile_of(self.episode.turns[number - 1].evaluation),
         }
 
     def last(self) -> Answer:

@@ -10,7 +10,6 @@ reward if that passes, and nothing otherwise. The module needs the package inspe
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 from inspect_ai import Task, task
 from inspect_ai.dataset import MemoryDataset, Sample
@@ -111,7 +110,7 @@ async def evaluated(device: str, task_id: str, source: str) -> Evaluation:
     return await asyncio.wrap_future(future)
 
 
-def _metadata(evaluation: Evaluation) -> dict[str, Any]:
+def _metadata(evaluation: Evaluation) -> dict[str, object]:
     return {
         "outcome": str(evaluation.outcome),
         "speedup": evaluation.speedup,

@@ -13,7 +13,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -120,7 +120,7 @@ def _run(launch: Launch, environment: dict[str, str]) -> None:
     os.execve("/bin/sh", ["/bin/sh", "-c", launch.command], variables)
 
 
-def _forked(body: Any) -> int:
+def _forked(body: Callable[[], object]) -> int:
     """Forks; the child runs the body and never returns."""
     sys.stderr.flush()
     child = os.fork()

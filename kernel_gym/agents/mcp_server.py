@@ -6,11 +6,13 @@ import asyncio
 import socket
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from kernel_gym.agents.backends import ToolBackend
 from kernel_gym.agents.desk import Answer
 from kernel_gym.errors import InputError
+
+Returned = TypeVar("Returned")
 
 INSTRUCTIONS = (
     "Optimise GPU kernels. list_tasks and show_task give tasks, submit_kernel evaluates a source "
@@ -116,5 +118,5 @@ def _add_resources(server: Any) -> None:
         return _SKILL.read_text(encoding="utf-8")
 
 
-async def _in_thread(function: Callable[..., Any], *arguments: str) -> Any:
+async def _in_thread(function: Callable[..., Returned], *arguments: str) -> Returned:
     return await asyncio.to_thread(function, *arguments)

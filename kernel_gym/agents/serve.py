@@ -16,7 +16,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from kernel_gym.agents.desk import Answer, Desk
 from kernel_gym.agents.workspace import MCP_SOCKET, SOCKET
@@ -142,10 +142,12 @@ def answer_to(desk: Desk, line: bytes) -> Answer:
         line: Any bytes; a request is `{"do": "submit", "source": "..."}`.
     """
     try:
-        request: Any = json.loads(line)
+        request = json.loads(line)
     except (ValueError, RecursionError):
         return {"error": "found no JSON, expected a request of one line"}
-    do = request.get("do") if isinstance(request, dict) else None
+    if not isinstance(request, dict):
+        request = {}
+    do = request.get("do")
     if do == "submit":
         return desk.submit(request.get("source"))
     if do == "profile":

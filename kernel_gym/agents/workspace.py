@@ -11,7 +11,6 @@ import os
 import stat
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -204,7 +203,7 @@ def read_regular(folder: Path, name: str, limit: int) -> str:
     return data.decode("utf-8", errors="replace")
 
 
-def _mcp_settings(server: dict[str, Any]) -> str:
+def _mcp_settings(server: dict[str, object]) -> str:
     return json.dumps({"mcpServers": {"kernel-gym": server}}, indent=2) + "\n"
 
 

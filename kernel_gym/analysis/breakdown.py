@@ -6,7 +6,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +41,11 @@ FACTORS: dict[str, Callable[[Task], str]] = {
 """The factors by which tasks are grouped: the level of a task, by the name of the factor."""
 
 
-def run_metrics(store: RunStore) -> dict[str, Any]:
+Metrics = dict[str, Any]
+"""The content of `metrics.json`: sections by name, see `docs/metrics.md`."""
+
+
+def run_metrics(store: RunStore) -> Metrics:
     """Every metric of a run, as plain data.
 
     Args:
@@ -97,7 +101,7 @@ class RunMetrics:
     """
 
     summary: RunSummary
-    sections: dict[str, Any]
+    sections: Metrics
     folder: Path | None = None
 
     @classmethod
@@ -113,22 +117,22 @@ class RunMetrics:
         return cls(summarise(store), sections, store.folder if keep else None)
 
 
-def write_metrics(store: RunStore, metrics: dict[str, Any]) -> None:
+def write_metrics(store: RunStore, metrics: Metrics) -> None:
     """Writes the metrics of a run into its folder."""
     text = json.dumps(metrics, indent=1, allow_nan=False) + "\n"
     (store.folder / METRICS).write_text(text, encoding="utf-8")
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> object:
     """Converts dataclasses to dictionaries, at any depth."""
     if isinstance(value, dict):
         return {key: plain(inside) for key, inside in value.items()}
     if isinstance(value, list):
         return [plain(inside) for inside in value]
-    return asdict(value) if hasattr(value, "__dataclass_fields__") else value
+    return asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
 
 
-def trajectory(attempts: Sequence[EpisodeAttempt]) -> list[dict[str, Any]]:
+def trajectory(attempts: Sequence[EpisodeAttempt]) -> list[dict[str, object]]:
     """The metrics of each turn: of its submissions, and of all attempts up to it.
 
     `solved` is the share of attempts with a correct submission so far, and `best_speedup` their
@@ -139,7 +143,7 @@ def trajectory(attempts: Sequence[EpisodeAttempt]) -> list[dict[str, Any]]:
     return [_turn(attempts, number) for number in range(1, last + 1)]
 
 
-def _turn(attempts: Sequence[EpisodeAttempt], number: int) -> dict[str, Any]:
+def _turn(attempts: Sequence[EpisodeAttempt], number: int) -> dict[str, object]:
     now = [turn for a in attempts for turn in a.turns if turn.turn == number]
     so_far = [EpisodeAttempt(a.task, a.sample, _up_to(a, number)) for a in attempts]
     before = {(a.task, a.sample): turn for a in attempts for turn in _up_to(a, number - 1)}
@@ -169,7 +173,7 @@ def _up_to(attempt: EpisodeAttempt, number: int) -> tuple[TurnRecord, ...]:
     return tuple(turn for turn in attempt.turns if turn.turn <= number)
 
 
-def origin(attempts: Sequence[EpisodeAttempt]) -> dict[str, Any]:
+def origin(attempts: Sequence[EpisodeAttempt]) -> dict[str, object]:
     """Attempts whose first submission is correct (persistent), a later one (rescued), or none."""
     sets: dict[str, list[EpisodeAttempt]] = {"persistent": [], "rescued": [], "never": []}
     for attempt in attempts:
@@ -186,7 +190,7 @@ def _origin(attempt: EpisodeAttempt) -> str:
     return "rescued" if attempt.correct else "never"
 
 
-def attempt_rows(store: RunStore) -> list[dict[str, Any]]:
+def attempt_rows(store: RunStore) -> list[dict[str, object]]:
     """Every finished attempt of a run and its results, as a row of plain data.
 
     Args:
@@ -195,7 +199,7 @@ def attempt_rows(store: RunStore) -> list[dict[str, Any]]:
     Returns:
         Rows in the run's order. The speedups are those of the attempt's best submission, or None.
     """
-    rows = []
+    rows: list[dict[str, object]] = []
     for attempt in attempts(store):
         task, best = get_task(attempt.task), attempt.best
         rows.append(
@@ -216,7 +220,7 @@ def attempt_rows(store: RunStore) -> list[dict[str, Any]]:
     return rows
 
 
-def unseen(attempts: Sequence[EpisodeAttempt]) -> dict[str, Any]:
+def unseen(attempts: Sequence[EpisodeAttempt]) -> dict[str, object]:
     """How much of the correctness and speed on train shapes carries over to unseen shapes."""
     groups = list(by_task(attempts).values())
     reached = [[turn for a in group for turn in a.turns if _reached(turn)] for group in groups]
@@ -256,7 +260,9 @@ def _log_retention(attempt: EpisodeAttempt) -> float:
     return math.log(attempt.best.evaluation.retention or 1.0)
 
 
-def _kind(reached: Sequence[TurnRecord], best: Sequence[TurnRecord], kind: Kind) -> dict[str, Any]:
+def _kind(
+    reached: Sequence[TurnRecord], best: Sequence[TurnRecord], kind: Kind
+) -> dict[str, object]:
     checked = [w for t in reached for w in t.evaluation.by_split(Split.UNSEEN) if w.kind is kind]
     low, high = RATIO_CLAMP
     retained = [
@@ -269,7 +275,7 @@ def _kind(reached: Sequence[TurnRecord], best: Sequence[TurnRecord], kind: Kind)
     return {"workloads": len(checked), "correctness": right, "retention": geometric_mean(retained)}
 
 
-def outcomes(records: Sequence[TurnRecord]) -> dict[str, Any]:
+def outcomes(records: Sequence[TurnRecord]) -> dict[str, object]:
     """The number of submissions with each outcome, and the number of hacks of each kind."""
     hacks = [r.evaluation for r in records if r.evaluation.outcome is Outcome.HACK]
     return {
@@ -280,7 +286,7 @@ def outcomes(records: Sequence[TurnRecord]) -> dict[str, Any]:
     }
 
 
-def group(attempts: Sequence[EpisodeAttempt], level: Callable[[Task], str]) -> dict[str, Any]:
+def group(attempts: Sequence[EpisodeAttempt], level: Callable[[Task], str]) -> dict[str, object]:
     """The metrics of each level of a factor, and how much of the success the factor explains."""
     tasks = by_task(attempts)
     levels = {task: level(get_task(task)) for task in tasks}

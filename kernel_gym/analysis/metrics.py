@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 
@@ -160,7 +160,14 @@ def headline(attempts: Sequence[EpisodeAttempt]) -> dict[str, Estimate]:
     return means
 
 
-def fast_p(attempts: Sequence[EpisodeAttempt]) -> list[dict[str, Any]]:
+class FastP(TypedDict):
+    """The share of attempts above a speedup p."""
+
+    p: float
+    share: Estimate
+
+
+def fast_p(attempts: Sequence[EpisodeAttempt]) -> list[FastP]:
     """The share of attempts that are correct and have a speedup above p, for each p."""
     groups = list(by_task(attempts).values())
 
@@ -172,7 +179,7 @@ def fast_p(attempts: Sequence[EpisodeAttempt]) -> list[dict[str, Any]]:
 
 def fast_p_compiled(
     attempts: Sequence[EpisodeAttempt], compiled: Mapping[str, float]
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """The `fast_p` curve against `torch.compile`, over the tasks for which it was measured.
 
     The speedup over eager PyTorch is divided by that of the compiled reference, which was measured
@@ -197,7 +204,7 @@ def fast_p_compiled(
     return {"tasks": len(groups), "rows": rows}
 
 
-def at_k(attempts: Sequence[EpisodeAttempt]) -> list[dict[str, Any]]:
+def at_k(attempts: Sequence[EpisodeAttempt]) -> list[dict[str, object]]:
     """pass@k, and best@k of the speedup (0 for a failure), for k = 1, 2, 4, ... and all samples.
 
     Each is a mean over the tasks with at least k attempts.

@@ -9,13 +9,12 @@ import math
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from kernel_gym.analysis.estimators import pass_at_k
 from kernel_gym.episodes.history import best_turn
 from kernel_gym.records import Evaluation, Outcome, Stage
 from kernel_gym.rewards.speed import speed_of_light
-from kernel_gym.storage.run_store import RunStore
+from kernel_gym.storage.run_store import RunStore, TurnRecord
 from kernel_gym.tasks.workload import Split
 
 Rows = Sequence[tuple[float, float]]
@@ -156,7 +155,7 @@ def bounds_of(evaluation: Evaluation) -> list[tuple[float, float]]:
 
 def suite_metrics(
     store: RunStore, categories: Mapping[str, str], ks: Sequence[int] = (1,)
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Returns the metrics of suites for a recorded run.
 
     Args:
@@ -164,7 +163,7 @@ def suite_metrics(
         categories: The category of each task that counts.
         ks: The numbers of attempts for pass@k; those beyond the samples are left out.
     """
-    by_task: dict[str, list[list[Any]]] = {task: [] for task in categories}
+    by_task: dict[str, list[list[TurnRecord]]] = {task: [] for task in categories}
     for task, attempts in by_task.items():
         attempts += [store.turns(task, sample) for sample in range(1, store.config.samples + 1)]
     best = {
@@ -177,7 +176,7 @@ def suite_metrics(
         for task, attempts in by_task.items()
     }
     rows = {task: rows_of(turn.evaluation) for task, turn in best.items() if turn is not None}
-    sums = [speedup_of_sums(one) for one in rows.values() if one]
+    sums = [speedup_of_sums(row) for row in rows.values() if row]
     scores = [
         arena_score(called[task], right[task], speedup_of_rows(rows.get(task, [])))
         for task in by_task
@@ -195,8 +194,8 @@ def suite_metrics(
         "call_accuracy": accuracy([*called.values()]),
         "execution_accuracy": accuracy([*right.values()]),
         "speedup_of_sums": sum(sums) / len(sums) if sums else None,
-        "speedup_of_rows": _mean([speedup_of_rows(one) for one in rows.values() if one]),
-        "efficiency": _mean([efficiency(one) for one in bounds if one]),
+        "speedup_of_rows": _mean([speedup_of_rows(row) for row in rows.values() if row]),
+        "efficiency": _mean([efficiency(bound) for bound in bounds if bound]),
         "arena_score": _mean(scores),
         "sol_score": _mean(light),
         "explained_by_category": vars(explained),

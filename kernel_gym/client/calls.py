@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TypeVar
 from uuid import uuid4
 
 from pydantic import BaseModel, ValidationError
@@ -37,9 +37,9 @@ from kernel_gym.client.wire import (
 M = TypeVar("M", bound=BaseModel)
 AGAIN = (408, 425, 429)
 """Statuses below 500 after which a request is sent again; all statuses from 500 on are too."""
-FIRST_WAIT, LONGEST_WAIT = 0.1, 15.0
+FIRST_RETRY_SECONDS, MAX_RETRY_SECONDS = 0.1, 15.0
 """Seconds before the second try, and most seconds between two tries."""
-LONGEST_ABSENCE = 2.0
+MAX_ABSENCE_SECONDS = 2.0
 """The same if nobody answers: a service that was started again soon has its clients back."""
 POLL = 30.0
 """Seconds for which a request waits for its result."""
@@ -52,7 +52,7 @@ class Ask:
     method: str
     path: str
     body: Message | None = None
-    query: dict[str, Any] = field(default_factory=dict)
+    query: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ def ask(request: Ask, kind: type[M], patience: float) -> Call[M]:
         Unavailable: The patience is at an end.
         ServiceError: The answer is not what it should be.
     """
-    ends, wait = time.monotonic() + patience, FIRST_WAIT
+    ends, wait = time.monotonic() + patience, FIRST_RETRY_SECONDS
     while True:
         answer = yield request
         assert answer is not None
@@ -99,12 +99,12 @@ def ask(request: Ask, kind: type[M], patience: float) -> Call[M]:
         told = _told(answer)
         if 400 <= answer.status < 500 and answer.status not in AGAIN:
             raise Refused(answer.status, told)
-        longest = LONGEST_WAIT if answer.status else LONGEST_ABSENCE
+        longest = MAX_RETRY_SECONDS if answer.status else MAX_ABSENCE_SECONDS
         pause = max(min(wait, longest) * random.uniform(0.5, 1.0), answer.retry_after)
         if time.monotonic() + pause > ends:
             raise Unavailable(f"no result within {patience:g} s: {told}")
         yield Pause(pause)
-        wait = min(2 * wait, LONGEST_WAIT)
+        wait = min(2 * wait, MAX_RETRY_SECONDS)
 
 
 def submit(submissions: Sequence[Submission], patience: float) -> Call[Results]:

@@ -10,7 +10,7 @@ import asyncio
 import time
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Self, TypeVar
 
 import httpx
 from pydantic import BaseModel
@@ -33,6 +33,8 @@ M = TypeVar("M", bound=BaseModel)
 PATIENCE = 600.0
 """Seconds for which a client waits for a service that is busy or does not answer."""
 CONNECTIONS = 512
+_LIMITS = httpx.Limits(max_connections=CONNECTIONS)
+_TIMEOUT = httpx.Timeout(MAX_WAIT + 30.0, connect=10.0, pool=None)
 """Most connections of a client."""
 JSON = {"Content-Type": "application/json"}
 
@@ -54,7 +56,13 @@ class Client:
 
     def __init__(self, url: str, token: str | None = None, patience: float = PATIENCE) -> None:
         self.url, self._patience = url.rstrip("/"), patience
-        self._http = httpx.Client(**_options(self.url, token))
+        self._http = httpx.Client(
+            base_url=self.url,
+            headers=_headers(token),
+            timeout=_TIMEOUT,
+            limits=_LIMITS,
+            trust_env=False,  # no proxy and no credentials of the machine for a named service
+        )
 
     def info(self) -> Info:
         """Returns the description of the service: device, workers, rewards."""
@@ -72,7 +80,7 @@ class Client:
         """
         return self._drive(calls.task(name, self._patience))
 
-    def evaluate(self, task: str, source: str, **options: Any) -> Result:
+    def evaluate(self, task: str, source: str, **options: object) -> Result:
         """Evaluates a submission and waits for the result.
 
         Args:
@@ -86,7 +94,7 @@ class Client:
             Unavailable: The service did not answer for too long.
             ServiceError: The service failed on it.
         """
-        submission = Submission(task=task, source=source, **options)
+        submission = Submission.model_validate({"task": task, "source": source, **options})
         return self._drive(calls.evaluate(submission, self._patience))
 
     def submit(self, submissions: Sequence[Submission]) -> tuple[Result, ...]:
@@ -101,7 +109,7 @@ class Client:
         """A submission by its id, when it is done."""
         return self._drive(calls.finished(name, self._patience))
 
-    def session(self, task: str, **options: Any) -> RemoteSession:
+    def session(self, task: str, **options: object) -> RemoteSession:
         """Begins an episode.
 
         Args:
@@ -109,7 +117,7 @@ class Client:
             **options: Further fields of :class:`~kernel_gym.client.wire.SessionStart`: `reward`,
                 `max_turns`, `seed`, `discount` and `key`.
         """
-        start = SessionStart(task=task, **options)
+        start = SessionStart.model_validate({"task": task, **options})
         return RemoteSession(self, self._drive(calls.begin(start, self._patience)))
 
     def step(self, session: str, source: str, key: str | None = None) -> StepResult:
@@ -140,7 +148,15 @@ class Client:
                 answer = None
             else:
                 try:
-                    answer = _answer(self._http.request(**_request(wanted)))
+                    answer = _answer(
+                        self._http.request(
+                            wanted.method,
+                            wanted.path,
+                            params=wanted.query,
+                            content=_content(wanted),
+                            headers=_content_type(wanted),
+                        )
+                    )
                 except httpx.TransportError as error:
                     answer = _lost(self.url, error)
 
@@ -169,7 +185,13 @@ class AsyncClient:
 
     def __init__(self, url: str, token: str | None = None, patience: float = PATIENCE) -> None:
         self.url, self._patience = url.rstrip("/"), patience
-        self._http = httpx.AsyncClient(**_options(self.url, token))
+        self._http = httpx.AsyncClient(
+            base_url=self.url,
+            headers=_headers(token),
+            timeout=_TIMEOUT,
+            limits=_LIMITS,
+            trust_env=False,  # no proxy and no credentials of the machine for a named service
+        )
 
     async def info(self) -> Info:
         """As :meth:`Client.info`."""
@@ -183,9 +205,9 @@ class AsyncClient:
         """As :meth:`Client.task`."""
         return await self._drive(calls.task(name, self._patience))
 
-    async def evaluate(self, task: str, source: str, **options: Any) -> Result:
+    async def evaluate(self, task: str, source: str, **options: object) -> Result:
         """As :meth:`Client.evaluate`."""
-        submission = Submission(task=task, source=source, **options)
+        submission = Submission.model_validate({"task": task, "source": source, **options})
         return await self._drive(calls.evaluate(submission, self._patience))
 
     async def submit(self, submissions: Sequence[Submission]) -> tuple[Result, ...]:
@@ -200,9 +222,9 @@ class AsyncClient:
         """As :meth:`Client.finished`."""
         return await self._drive(calls.finished(name, self._patience))
 
-    async def session(self, task: str, **options: Any) -> AsyncRemoteSession:
+    async def session(self, task: str, **options: object) -> AsyncRemoteSession:
         """As :meth:`Client.session`."""
-        start = SessionStart(task=task, **options)
+        start = SessionStart.model_validate({"task": task, **options})
         return AsyncRemoteSession(self, await self._drive(calls.begin(start, self._patience)))
 
     async def step(self, session: str, source: str, key: str | None = None) -> StepResult:
@@ -231,7 +253,15 @@ class AsyncClient:
                 answer = None
             else:
                 try:
-                    answer = _answer(await self._http.request(**_request(wanted)))
+                    answer = _answer(
+                        await self._http.request(
+                            wanted.method,
+                            wanted.path,
+                            params=wanted.query,
+                            content=_content(wanted),
+                            headers=_content_type(wanted),
+                        )
+                    )
                 except httpx.TransportError as error:
                     answer = _lost(self.url, error)
 
@@ -279,28 +309,16 @@ class AsyncRemoteSession:
         return await self._client.step(self.info.id, source)
 
 
-def _options(url: str, token: str | None) -> dict[str, Any]:
-    # `trust_env=False`: no proxy and no credentials of the machine for a service that was named.
-    headers = {"Authorization": f"Bearer {token}"} if token else {}
-    return {
-        "base_url": url,
-        "headers": headers,
-        "timeout": httpx.Timeout(MAX_WAIT + 30.0, connect=10.0, pool=None),
-        "limits": httpx.Limits(max_connections=CONNECTIONS),
-        "trust_env": False,
-    }
+def _headers(token: str | None) -> dict[str, str]:
+    return {"Authorization": f"Bearer {token}"} if token else {}
 
 
-def _request(ask: Ask) -> dict[str, Any]:
-    content = None if ask.body is None else ask.body.model_dump_json()
-    headers = None if ask.body is None else JSON
-    return {
-        "method": ask.method,
-        "url": ask.path,
-        "params": ask.query,
-        "content": content,
-        "headers": headers,
-    }
+def _content(ask: Ask) -> str | None:
+    return None if ask.body is None else ask.body.model_dump_json()
+
+
+def _content_type(ask: Ask) -> dict[str, str] | None:
+    return None if ask.body is None else JSON
 
 
 def _answer(response: httpx.Response) -> HttpAnswer:

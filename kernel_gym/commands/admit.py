@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.markup import escape
@@ -27,6 +27,7 @@ from kernel_gym.commands.common import (
 from kernel_gym.commands.mutation_table import mutate as mutation_test_of
 
 if TYPE_CHECKING:
+    from kernel_gym.commands.output import Row
     from kernel_gym.executors import Executor
     from kernel_gym.tasks.problem import Problem
     from kernel_gym.tasks.verdicts import AdmissionVerdict
@@ -78,7 +79,7 @@ def admit(
         todo = _not_current(fit, device) if resume else fit
         deadline = backend_of(device).admission_seconds or DEADLINE
         executor = make_executor("local", device=device, workers=workers, deadline=deadline)
-    rows: list[dict[str, Any]] = []
+    rows: list[Row] = []
     try:
         with executor:
             for found in _found(todo, executor, workers):
@@ -97,7 +98,7 @@ def admit(
         raise typer.Exit(FAILED)
 
 
-def _found(problems: list[Problem], executor: Executor, workers: int) -> Iterator[list[Any]]:
+def _found(problems: list[Problem], executor: Executor, workers: int) -> Iterator[list[Row]]:
     """Admits problems, keeps the verdicts, and yields the rows of each."""
     from kernel_gym.admission import AdmissionError, admit_all
     from kernel_gym.tasks.verdicts import store_verdict
@@ -145,7 +146,7 @@ def _not_current(problems: list[Problem], device: str) -> list[Problem]:
     return [problem for problem in problems if not current(problem)]
 
 
-def _rows(problem: Problem, verdict: AdmissionVerdict) -> list[dict[str, Any]]:
+def _rows(problem: Problem, verdict: AdmissionVerdict) -> list[Row]:
     """Returns one row for each mode of a verdict on one device."""
     ((device, modes),) = verdict.devices.items()
     return [
@@ -160,7 +161,7 @@ def _rows(problem: Problem, verdict: AdmissionVerdict) -> list[dict[str, Any]]:
     ]
 
 
-def _show(rows: list[dict[str, Any]]) -> None:
+def _show(rows: list[Row]) -> None:
     table = Table()
     for header in ("task", "status", "head-room", "why"):
         table.add_column(header, overflow="fold")

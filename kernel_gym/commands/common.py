@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich import box
@@ -23,6 +23,9 @@ from kernel_gym.commands.names import (
 )
 from kernel_gym.commands.output import console, messages, note, print_json
 from kernel_gym.formatting import factor
+
+if TYPE_CHECKING:
+    from kernel_gym.analysis.summary import RunSummary, TaskSummary
 
 __all__ = [
     "BAD_INPUT",
@@ -80,13 +83,13 @@ _OUTCOME_STYLE = {"passed": "green", "hack": "bold red", "infra": "yellow"}
 
 def executor_arguments(
     executor: str, device: str, seed: int | None, workers: int | None
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Returns arguments of an executor. By default it has as many workers as the device takes."""
     from kernel_gym.executors import default_workers, is_service
 
     if is_service(executor):
         return {"seed": seed}
-    arguments: dict[str, Any] = {"device": device, "seed": seed}
+    arguments: dict[str, object] = {"device": device, "seed": seed}
     if executor != "inline":
         arguments["workers"] = workers or default_workers(device)
     return arguments
@@ -97,13 +100,13 @@ def styled_outcome(outcome: str) -> str:
     return f"[{_OUTCOME_STYLE.get(outcome, 'red')}]{outcome}[/]"
 
 
-def solved_text(summary: Any) -> str:
+def solved_text(summary: RunSummary) -> str:
     """Returns how many tasks are solved, and how many of them by an unchanged start kernel."""
     text = f"{summary.solved} of {len(summary.tasks)} tasks solved"
     return f"{text}, {summary.copies} of them by the start kernel" if summary.copies else text
 
 
-def summary_table(summary: Any) -> Table:
+def summary_table(summary: RunSummary) -> Table:
     """Returns a run's summary as a table with one row for each task."""
     title = solved_text(summary)
     if summary.unfinished:
@@ -131,7 +134,7 @@ def summary_table(summary: Any) -> Table:
     return table
 
 
-def _turns(task: Any, sample: int | None = None) -> list[str]:
+def _turns(task: TaskSummary, sample: int | None = None) -> list[str]:
     """Returns outcome and reward of each turn, for one sample or all."""
     turns = zip(task.samples, task.outcomes, task.rewards, strict=True)
     return [
@@ -141,7 +144,7 @@ def _turns(task: Any, sample: int | None = None) -> list[str]:
     ]
 
 
-def _samples(task: Any) -> list[tuple[str, str]]:
+def _samples(task: TaskSummary) -> list[tuple[str, str]]:
     """Returns one row for each sample; many samples give one row with counts of outcomes."""
     numbers = sorted(set(task.samples))
     if len(numbers) <= MAX_SAMPLES:

@@ -56,7 +56,7 @@ def compare(
     else:
         for other, one in zip(others, results, strict=True):
             _show(first, other, one)
-    if not all(one.complete for one in results):
+    if not all(result.complete for result in results):
         raise typer.Exit(FAILED)
 
 

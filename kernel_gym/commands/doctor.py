@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.markup import escape
@@ -12,6 +12,9 @@ from rich.table import Table
 
 from kernel_gym import triton_versions
 from kernel_gym.commands.common import FAILED, JsonOption, console, messages, print_json
+
+if TYPE_CHECKING:
+    from kernel_gym.devices.registry import DeviceStatus
 
 PACKAGES = ("kernel-gym", "torch", "triton", "gymnasium", "numpy")
 
@@ -43,7 +46,7 @@ def doctor(json: JsonOption = False) -> None:
         raise typer.Exit(FAILED)
 
 
-def confinement() -> dict[str, Any]:
+def confinement() -> dict[str, object]:
     """Returns the barriers around a worker: active ones, and missing ones with the reason."""
     from kernel_gym.devices import open_device
     from kernel_gym.devices.base import InfraError
@@ -69,7 +72,7 @@ def versions() -> dict[str, str]:
     return result
 
 
-def triton_setup() -> dict[str, Any]:
+def triton_setup() -> dict[str, object]:
     """Returns which Triton is used and how.
 
     Returns:
@@ -90,7 +93,7 @@ def triton_setup() -> dict[str, Any]:
     }
 
 
-def _as_dict(device: Any) -> dict[str, Any]:
+def _as_dict(device: DeviceStatus) -> dict[str, object]:
     return {
         "name": device.name,
         "arch": device.arch,
@@ -102,7 +105,7 @@ def _as_dict(device: Any) -> dict[str, Any]:
     }
 
 
-def _show(devices: list[Any]) -> None:
+def _show(devices: list[DeviceStatus]) -> None:
     console.print("  ".join(f"{name} {found}" for name, found in versions().items()))
     table = Table()
     for header in ("device", "arch", "usable", "times", "languages"):

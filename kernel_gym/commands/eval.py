@@ -56,6 +56,7 @@ from kernel_gym.commands.sampling import (
 )
 
 if TYPE_CHECKING:
+    from rich.progress import ProgressColumn
     from rich.progress import Task as Bar
 
     from kernel_gym.analysis.breakdown import RunMetrics
@@ -188,7 +189,7 @@ class _Rate(ProgressColumn):
 
 
 def _progress() -> Progress:
-    columns: list[Any] = [
+    columns: list[str | ProgressColumn] = [
         SpinnerColumn(),
         TextColumn("{task.description}"),
         BarColumn(),
@@ -235,7 +236,7 @@ def _suites(store: RunStore) -> dict[str, dict[str, Any]]:
     }
 
 
-def _in_line(values: dict[str, Any]) -> str:
+def _in_line(values: dict[str, object]) -> str:
     plain = {key: value for key, value in values.items() if isinstance(value, int | float)}
     return ", ".join(f"{key} {value:.3g}" for key, value in plain.items())
 

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich import box
@@ -24,6 +24,10 @@ from kernel_gym.commands.common import (
     print_json,
 )
 from kernel_gym.formatting import NOTHING, factor
+
+if TYPE_CHECKING:
+    from kernel_gym.commands.output import Row
+    from kernel_gym.imports.manifest import ManifestEntry
 
 SHARED_GPU = 4
 """How many tasks at a time share a real GPU, if the command does not say."""
@@ -49,7 +53,7 @@ def import_checkout(
     from kernel_gym.imports.bench.importing import import_suite
     from kernel_gym.imports.readers.known import get_reader, readers_of
 
-    rows: list[dict[str, Any]] = []
+    rows: list[Row] = []
     with one_line_errors(), ExitStack() as stack:
         device = resolve(device)
         threads = backend_of(device).threads
@@ -129,7 +133,7 @@ def suite_runner(
     seconds = measured if slow or performance else TIMEOUT
     with one_line_errors(), ImportBench(device, seconds) as bench:
         verdict = runner.suite_verdict(task_id, source, bench)
-        row: dict[str, Any] = {"compiled": verdict.compiled, "correct": verdict.correct}
+        row: Row = {"compiled": verdict.compiled, "correct": verdict.correct}
         row |= {"message": verdict.message}
         if performance and verdict.correct:
             times = runner.suite_times(task_id, source, bench, slow)
@@ -148,17 +152,17 @@ def suite_runner(
         raise typer.Exit(FAILED)
 
 
-def _scores(row: dict[str, Any]) -> str:
+def _scores(row: Row) -> str:
     """Returns two lines: the suite's score by its own times, and by our clock."""
-    said = f": {row['problem']}" if row["problem"] else ""
-    cases = f"{row['cases']} cases, speedup {row['own_speedup']:.3f}{said}"
+    reason = f": {row['problem']}" if row["problem"] else ""
+    cases = f"{row['cases']} cases, speedup {row['own_speedup']:.3f}{reason}"
     return (
         f"score by its own times: {row['suite_score']:.1f} ({cases})\n"
         f"score by our clock: {row['kernel_gym_score']:.1f} (our judge: {row['outcome']})"
     )
 
 
-def _row(suite: str, entry: Any, device: str) -> dict[str, Any]:
+def _row(suite: str, entry: ManifestEntry, device: str) -> Row:
     verdict = entry.verdicts.get(device)
     status = entry.status(device)
     compiled = verdict.compiled if verdict else None
@@ -176,7 +180,7 @@ def _row(suite: str, entry: Any, device: str) -> dict[str, Any]:
     }
 
 
-def _print(rows: list[dict[str, Any]], json: bool) -> None:
+def _print(rows: list[Row], json: bool) -> None:
     if json:
         print_json(rows)
         return
@@ -194,7 +198,7 @@ def _print(rows: list[dict[str, Any]], json: bool) -> None:
         console.print(table)
 
 
-def _by_category(rows: Iterable[dict[str, Any]]) -> Table:
+def _by_category(rows: Iterable[Row]) -> Table:
     """Returns one row for each category, with a sum for each suite."""
     statuses = ("admitted", "flagged", "unsupported", "untried")
     counts: dict[tuple[str, str], Counter[str]] = {}
@@ -210,7 +214,7 @@ def _by_category(rows: Iterable[dict[str, Any]]) -> Table:
     return table
 
 
-def _compiled(rows: Iterable[dict[str, Any]]) -> Table:
+def _compiled(rows: Iterable[Row]) -> Table:
     """Returns one row for each suite: how `torch.compile` compares with eager PyTorch."""
     from kernel_gym.analysis.summary import geometric_mean
 

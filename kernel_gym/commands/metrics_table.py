@@ -6,15 +6,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING
 
 from rich import box
 from rich.table import Table
 
 from kernel_gym.formatting import NOTHING, factor
 
+if TYPE_CHECKING:
+    from kernel_gym.analysis.breakdown import Metrics
 
-def metrics_table(metrics: dict[str, Any]) -> Table:
+
+def metrics_table(metrics: Metrics) -> Table:
     """Returns the table of metrics that are a few numbers each.
 
     Args:
@@ -58,7 +61,7 @@ def _spent(usage: dict[str, float]) -> tuple[str, str] | None:
     return "tokens read, written", f"{read:,}, {written:,}{dollars}"
 
 
-def _estimates(metrics: dict[str, Any]) -> Iterator[tuple[str, dict[str, float | None]]]:
+def _estimates(metrics: Metrics) -> Iterator[tuple[str, dict[str, float | None]]]:
     """The estimates that have a value, in the order of the table."""
     rows = [(name, metrics["headline"][name]) for name in SHOWN]
     compiled = metrics["fast_p_compiled"]

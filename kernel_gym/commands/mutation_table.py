@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.markup import escape
 from rich.progress import track
@@ -14,6 +14,7 @@ from kernel_gym.commands.common import console, messages, print_json
 
 if TYPE_CHECKING:
     from kernel_gym.admission.mutants import MutationReport
+    from kernel_gym.commands.output import Row
     from kernel_gym.tasks.problem import Problem
 
 MAX_SURVIVING_SHARE = 0.03
@@ -33,7 +34,7 @@ def mutate(problems: Sequence[Problem], json: bool) -> bool:
     return survivors > MAX_SURVIVING_SHARE * sum(report.count for report in reports)
 
 
-def _row(report: MutationReport) -> dict[str, Any]:
+def _row(report: MutationReport) -> Row:
     return {
         "problem": report.problem,
         "mutants": report.count,

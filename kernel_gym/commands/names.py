@@ -15,10 +15,10 @@ import typer
 from kernel_gym.commands.errors import one_line_errors
 
 
-def _checked(check: Callable[[str], object]) -> Callable[[typer.Context, Any], Any]:
+def _checked(check: Callable[[str], object]) -> Callable[[typer.Context, object], object]:
     """Returns a callback that rejects unknown names with one line."""
 
-    def callback(context: typer.Context, value: Any) -> Any:
+    def callback(context: typer.Context, value: Any) -> object:
         if value is not None and not context.resilient_parsing:
             with one_line_errors():
                 for name in [value] if isinstance(value, str) else value:
@@ -95,8 +95,11 @@ def _policies() -> Iterable[str]:
     return (name.partition(":")[0] + (":" if ":" in name else "") for name in POLICIES)
 
 
-_TASK: dict[str, Any] = {"callback": _checked(_check_task), "autocompletion": _completed(_tasks)}
-_SUITE: dict[str, Any] = {"callback": _checked(_check_suite), "autocompletion": _completed(_suites)}
+_TASK: dict[str, object] = {"callback": _checked(_check_task), "autocompletion": _completed(_tasks)}
+_SUITE: dict[str, object] = {
+    "callback": _checked(_check_suite),
+    "autocompletion": _completed(_suites),
+}
 
 TaskArgument = Annotated[
     str, typer.Argument(metavar="TASK", help="A task id, such as hip2hip/rope.", **_TASK)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.markup import escape
@@ -19,6 +19,7 @@ from kernel_gym.commands.common import (
 )
 
 if TYPE_CHECKING:
+    from kernel_gym.commands.output import Row
     from kernel_gym.imports.authoring.request import TracingRequest
     from kernel_gym.imports.authoring.write import Written
 
@@ -119,7 +120,7 @@ def _name(text: str, out: Path) -> str:
     return name
 
 
-def _admitted(written: Written, device: str) -> list[dict[str, Any]]:
+def _admitted(written: Written, device: str) -> list[Row]:
     """Runs admission on a new problem, keeps the verdict and returns a row for each task."""
     from kernel_gym.admission import AdmissionError, admit
     from kernel_gym.executors import make_executor
@@ -148,7 +149,7 @@ def _admitted(written: Written, device: str) -> list[dict[str, Any]]:
     ]
 
 
-def _show(written: Written, rows: list[dict[str, Any]]) -> None:
+def _show(written: Written, rows: list[Row]) -> None:
     console.print(f"wrote {written.folder} in {written.seconds:.0f} s", highlight=False)
     for note in written.notes:
         console.print(f"note: {note}", markup=False, highlight=False, soft_wrap=True)
@@ -176,7 +177,7 @@ def _show_profile(script: Path, json: bool) -> None:
         except CodeError as error:
             raise typer.BadParameter(f"{script}: {error}") from None
     if json:
-        print_json([one.to_json() for one in classes])
+        print_json([module.to_json() for module in classes])
         return
     for one in classes:
         console.print(f"{one.share:6.1%} {one.calls:5d} calls  {one.what}", highlight=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich import box
@@ -94,7 +94,7 @@ def _plans(
             yield workload, session.record(inputs, workload.dims)
 
 
-def _to_json(workload: Workload | None, plan: LaunchPlan) -> dict[str, Any]:
+def _to_json(workload: Workload | None, plan: LaunchPlan) -> dict[str, object]:
     from kernel_gym.plans.identity import plan_hash
     from kernel_gym.plans.text import plan_lines
     from kernel_gym.plans.write import write_plan

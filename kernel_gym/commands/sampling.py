@@ -66,7 +66,7 @@ def policy_options(
     )
 
 
-def _object(text: str | None) -> dict[str, Any] | None:
+def _object(text: str | None) -> dict[str, object] | None:
     from kernel_gym.policies import PolicyError
 
     if text is None:

@@ -6,7 +6,7 @@ import ipaddress
 import os
 import socket
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,6 +17,12 @@ from kernel_gym.commands.common import (
     note,
     one_line_errors,
 )
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+    from kernel_gym.executors import Executor
+    from kernel_gym.service.settings import ServiceSettings
 
 GRACE = 30
 """Seconds in which open requests are answered after a signal to stop."""
@@ -72,7 +78,7 @@ def serve(
     run(settings, pool, host, port)
 
 
-def run(settings: Any, pool: Any, host: str, port: int) -> None:
+def run(settings: ServiceSettings, pool: Executor, host: str, port: int) -> None:
     """Serves until a signal, then lets running evaluations end and closes the executor.
 
     Args:
@@ -92,7 +98,7 @@ def run(settings: Any, pool: Any, host: str, port: int) -> None:
     class Server(uvicorn.Server):
         """Refuses new submissions as soon as a signal arrives."""
 
-        def handle_exit(self, sig: int, frame: Any) -> None:
+        def handle_exit(self, sig: int, frame: FrameType | None) -> None:
             service.drain_soon()
             super().handle_exit(sig, frame)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.markup import escape
@@ -22,6 +22,9 @@ from kernel_gym.commands.common import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from kernel_gym.commands.output import Row
     from kernel_gym.tasks import Task
 
 app = typer.Typer()
@@ -86,7 +89,7 @@ def list_tasks(
         wanted = {"category": category, "mode": mode, "family": family, "status": status}
         for key, values in wanted.items():
             _require_known(key, values or ())
-        given: dict[str, Any] = {key: tuple(values or ()) for key, values in wanted.items()}
+        given = {key: tuple(values or ()) for key, values in wanted.items()}
         rule = Rule(**given, level=tuple(level or ()))
     chosen = [task for task in everything if rule.chooses(task)]
     rows = [_facts(task) for task in chosen]
@@ -97,7 +100,7 @@ def list_tasks(
     console.print(f"suites: {', '.join(suites())}")
 
 
-def _table(rows: list[dict[str, Any]]) -> Table:
+def _table(rows: list[Row]) -> Table:
     """Returns one row for each task; a narrow terminal gets fewer columns."""
     left_out = ("level", "category") if console.width < ROOMY else ()
     table = Table(
@@ -237,7 +240,7 @@ def bounds(
     print(bounds_table(rows))
 
 
-def _require_known(key: str, values: Any) -> None:
+def _require_known(key: str, values: Iterable[str]) -> None:
     """Raises UnknownName for a filter that no task can match."""
     from kernel_gym.tasks import CATEGORIES, Mode, UnknownName
     from kernel_gym.tasks.models import FAMILIES
@@ -249,7 +252,7 @@ def _require_known(key: str, values: Any) -> None:
             raise UnknownName(key, value, map(str, known))
 
 
-def _facts(task: Task) -> dict[str, Any]:
+def _facts(task: Task) -> Row:
     from kernel_gym.tasks.verdicts import status_of, stored_verdict
 
     problem = task.problem

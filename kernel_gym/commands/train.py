@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,6 +14,10 @@ from kernel_gym.commands.common import (
     note,
     one_line_errors,
 )
+
+if TYPE_CHECKING:
+    from kernel_gym.executors import Executor
+    from kernel_gym.training.config import TrainConfig
 
 
 def train(
@@ -61,7 +65,7 @@ def train(
         raise typer.Exit(INTERRUPTED) from None
 
 
-def _run(config: Any, executor: Any, resume: bool) -> None:
+def _run(config: TrainConfig, executor: Executor, resume: bool) -> None:
     from kernel_gym.training.assess import rise
     from kernel_gym.training.train import Training
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -137,7 +137,7 @@ def _show(task: Task, evaluation: Evaluation | None) -> None:
     from kernel_gym.records import Outcome
 
     if evaluation is not None:
-        text: Any = feedback(task, evaluation)
+        text: object = feedback(task, evaluation)
         console.print(text, markup=False, highlight=False, soft_wrap=True)
     if evaluation is None or evaluation.outcome is not Outcome.PASSED:
         raise typer.Exit(FAILED)

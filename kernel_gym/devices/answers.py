@@ -12,7 +12,6 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -117,7 +116,7 @@ def misplaced_text(name: str) -> str:
     return f"found a tensor of its own, expected the input {name!r}, written in place"
 
 
-def believed_outputs(answer: Mapping[str, Any]) -> tuple[StatedOutput, ...]:
+def believed_outputs(answer: Mapping[str, object]) -> tuple[StatedOutput, ...]:
     """Returns the outputs as the reference worker of an imported task describes them.
 
     Raises:
@@ -138,7 +137,7 @@ def believed_outputs(answer: Mapping[str, Any]) -> tuple[StatedOutput, ...]:
     return tuple(stated)
 
 
-def parse_call(answer: Mapping[str, Any], stated: Sequence[StatedOutput]) -> CallAnswer:
+def parse_call(answer: Mapping[str, object], stated: Sequence[StatedOutput]) -> CallAnswer:
     """Reads the answer to a call.
 
     Args:
@@ -162,7 +161,7 @@ def parse_call(answer: Mapping[str, Any], stated: Sequence[StatedOutput]) -> Cal
     return CallAnswer(outputs, launches, refused, _computed(answer.get("operators", [])))
 
 
-def parse_output(described: Any, stated: StatedOutput) -> Said | Wrong:
+def parse_output(described: object, stated: StatedOutput) -> Said | Wrong:
     """Compares one described output with the one that the task expects. Builds no tensor."""
     if not isinstance(described, dict):
         return Wrong(f"found {NO_TENSOR}, expected a device tensor")
@@ -184,7 +183,7 @@ def parse_output(described: Any, stated: StatedOutput) -> Said | Wrong:
     return Said(address, _place(described.get("start")))
 
 
-def parse_refused(value: Any) -> tuple[str, ...]:
+def parse_refused(value: object) -> tuple[str, ...]:
     """Parses the names of refused operators.
 
     Raises:
@@ -195,14 +194,14 @@ def parse_refused(value: Any) -> tuple[str, ...]:
     return tuple(inert_line(name, MAX_OPERATOR) for name in value[:MAX_REFUSED])
 
 
-def _computed(value: Any) -> frozenset[str]:
+def _computed(value: object) -> frozenset[str]:
     """Parses the names of operators that compute; others are left out."""
     if not isinstance(value, list):
         raise BadAnswerError("the worker broke the protocol: its operators are no list")
     return frozenset(n for n in value[: len(COMPUTING)] if isinstance(n, str) and n in COMPUTING)
 
 
-def parse_failure(error: Any) -> Failed:
+def parse_failure(error: object) -> Failed:
     """Parses a worker's report of its own failure. A false report harms the candidate only."""
     error = error if isinstance(error, dict) else {}
     kind = FailureKind.COMPILE if error.get("kind") == "compile" else FailureKind.RUNTIME
@@ -232,7 +231,7 @@ class _Facts(BaseModel):
     occupancy_limiter: str | None = None
 
 
-def parse_facts(answer: Mapping[str, Any]) -> tuple[KernelFacts, ...]:
+def parse_facts(answer: Mapping[str, object]) -> tuple[KernelFacts, ...]:
     """Parses the facts of kernels, the last one for each name. Malformed facts are left out."""
     kernels = answer.get("kernels")
     by_binary: dict[tuple[str, str], KernelFacts] = {}
@@ -262,12 +261,12 @@ def reading_an_answer() -> Iterator[None]:
         raise BadAnswerError(inert_line(f"what was returned cannot be read: {what}", 300)) from None
 
 
-def _place(value: Any) -> int:
+def _place(value: object) -> int:
     """Parses an address or offset; -1 if it is none."""
     return value if type(value) is int and 0 <= value < _LARGEST else -1
 
 
-def _sizes(value: Any) -> tuple[int, ...] | None:
+def _sizes(value: object) -> tuple[int, ...] | None:
     """Parses sizes or strides; None if they are none."""
     if not isinstance(value, list) or len(value) > MAX_AXES:
         return None

@@ -74,7 +74,7 @@ def compile_source(
     Raises:
         InfraError: The process could not be started, or the machine is overloaded.
     """
-    options = {"folders": [*folders(recipe.commands), *recipe.folders]}
+    options: dict[str, object] = {"folders": [*folders(recipe.commands), *recipe.folders]}
     child: Child | None = None
     try:
         child = shared_template().fork(

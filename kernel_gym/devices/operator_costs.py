@@ -23,8 +23,8 @@ _BAG_STEP_S = 0.8e-6  # a row that a thread adds to its bag
 _BAGS_PER_TURN = 1024 * 4  # groups of threads of the kernel, each with one bag and 64 features
 _SCAN_STEP_S = 2e-9  # an element of a row that one workgroup scans
 _TOKEN_STEP_S = 25e-9  # a token whose gradient goes into its row of the table
-_MOST_TOKENS_IN_ORDER = 3072
-_FEW_CHANNELS = 8  # with fewer, matrix units are hardly used
+MAX_TOKENS_IN_ORDER = 3072
+_MIN_CHANNELS_OF_MATRIX_UNITS = 8  # with fewer, matrix units are hardly used
 _WINDOW_STEP_S = 0.08e-6  # an element of such a window
 _TILE = 128  # rows and columns of a product by one workgroup
 _DISTANCE_S = 1.2e-9  # a workgroup for each distance
@@ -199,7 +199,7 @@ def _convolved(call: _Call) -> OperatorCost:
     if weight.shape[1] == 1:
         return OperatorCost(launches=2 if bias is not None and weight.ndim == 3 else 1, passes=8.0)
     launches = (4 if groups == 1 else 1) + (bias is not None)
-    if groups > 1 or weight.shape[1] >= _FEW_CHANNELS:
+    if groups > 1 or weight.shape[1] >= _MIN_CHANNELS_OF_MATRIX_UNITS:
         return OperatorCost(launches=launches, passes=2.0)
     filters, window = weight.shape[0], prod(weight.shape[1:])
     tiles = ceil(call.result.numel() / filters / _TILE) * ceil(filters / _TILE)
@@ -220,7 +220,7 @@ def _bagged(call: _Call) -> OperatorCost:
 def _table_gradient(call: _Call) -> OperatorCost:
     """Zeros, then few tokens go into the table in their order."""
     tokens = call.args[1].numel()
-    in_order = tokens <= _MOST_TOKENS_IN_ORDER
+    in_order = tokens <= MAX_TOKENS_IN_ORDER
     return OperatorCost(launches=2, waiting=tokens * _TOKEN_STEP_S if in_order else 0.0)
 
 

@@ -13,7 +13,7 @@ from enum import StrEnum
 from kernel_gym.tasks.names import Mode
 from kernel_gym.tasks.task import Task
 
-MOST_READ = 4096
+MAX_READ_BYTES = 4096
 """Most bytes that the host may read from the device in one call."""
 
 

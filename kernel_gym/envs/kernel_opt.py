@@ -59,7 +59,7 @@ class KernelOptEnv(gymnasium.Env[dict[str, Any], str]):
         self,
         task: TaskChoice = DEFAULT_SUITE,
         device: str = "auto",
-        reward: str | Callable[..., Any] = "kernel-opt",
+        reward: str | Callable[..., object] = "kernel-opt",
         max_turns: int = 3,
         deterministic: bool = False,
         secret: str | Path | None = None,
@@ -228,7 +228,7 @@ class KernelOptEnv(gymnasium.Env[dict[str, Any], str]):
         return f"{header}  {last.evaluation.outcome}  reward {reward}\n{last.feedback}"
 
 
-def _info(session: EpisodeSession, step: Step) -> dict[str, Any]:
+def _info(session: EpisodeSession, step: Step) -> dict[str, object]:
     """The info of the last step."""
     turn = session.episode.turns[-1]
     evaluation = turn.evaluation
@@ -249,7 +249,7 @@ def _info(session: EpisodeSession, step: Step) -> dict[str, Any]:
 
 
 def _choice(options: dict[str, Any]) -> TaskChoice | None:
-    chosen = options.pop("task", None)
+    chosen: TaskChoice | None = options.pop("task", None)
     if options:
         unknown = ", ".join(repr(key) for key in sorted(options, key=str))
         raise ValueError(f"unknown reset option {unknown}; known: 'task'")

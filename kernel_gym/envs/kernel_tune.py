@@ -23,7 +23,7 @@ from kernel_gym.rewards.terms import log_speed
 from kernel_gym.storage.secret import PUBLIC, kept_secret
 from kernel_gym.tasks import Split, get_task, get_tuning, train_workloads
 
-MOST_WORKLOADS = 6
+MAX_WORKLOADS = 6
 """Rows of an observation. No task has more train workloads."""
 FEATURES = ("log10 bytes / 12", "log10 flops / 15", "last log speed", "last share of roofline")
 """Columns of an observation: the numbers for each train workload."""
@@ -60,7 +60,7 @@ class KernelTuneEnv(gymnasium.Env[np.ndarray, np.ndarray]):
         self,
         task: str = "triton2triton/layer_norm",
         device: str = "auto",
-        reward: str | Callable[..., Any] = "kernel-opt",
+        reward: str | Callable[..., object] = "kernel-opt",
         max_turns: int = 8,
         flat: bool = False,
         render_mode: str | None = None,
@@ -105,14 +105,16 @@ class KernelTuneEnv(gymnasium.Env[np.ndarray, np.ndarray]):
         self.render_mode = render_mode
         self._sizes = tuple(len(values) for values in self.tuning.space.values())
         schedules = spaces.MultiDiscrete(list(self._sizes))
-        self.action_space: Any = spaces.Discrete(math.prod(self._sizes)) if flat else schedules
-        size = MOST_WORKLOADS * len(FEATURES) + 3
+        self.action_space: gymnasium.Space[Any] = (
+            spaces.Discrete(math.prod(self._sizes)) if flat else schedules
+        )
+        size = MAX_WORKLOADS * len(FEATURES) + 3
         self.observation_space = spaces.Box(-1.0, 1.0, (size,), np.float32)
         self._episode: Episode | None = None
 
     def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[np.ndarray, dict[str, Any]]:
+        self, *, seed: int | None = None, options: dict[str, object] | None = None
+    ) -> tuple[np.ndarray, dict[str, object]]:
         """Starts an episode.
 
         Args:
@@ -130,14 +132,18 @@ class KernelTuneEnv(gymnasium.Env[np.ndarray, np.ndarray]):
             raise ValueError(f"unknown reset option {sorted(options)[0]!r}; none is known")
         self._episode = episode = Episode(self.task)
         self._schedule: dict[str, int] = {}
-        info = {"task": self.task.id, "device": self.device_name, "space": dict(self.tuning.space)}
+        info: dict[str, object] = {
+            "task": self.task.id,
+            "device": self.device_name,
+            "space": dict(self.tuning.space),
+        }
         if self.render_mode == "human":
             print(self._text())
         return self._observation(episode), info
 
     def step(
         self, action: Sequence[int] | np.ndarray | int
-    ) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+    ) -> tuple[np.ndarray, float, bool, bool, dict[str, object]]:
         """Evaluates one schedule.
 
         Args:
@@ -157,7 +163,7 @@ class KernelTuneEnv(gymnasium.Env[np.ndarray, np.ndarray]):
             action, executor.evaluate(request.task, request.source, seed=request.seed)
         )
 
-    def request(self, action: Any) -> EvaluationRequest:
+    def request(self, action: object) -> EvaluationRequest:
         """The evaluation that a step with this action needs, see `KernelOptEnv.request`.
 
         Raises:
@@ -170,8 +176,8 @@ class KernelTuneEnv(gymnasium.Env[np.ndarray, np.ndarray]):
         return EvaluationRequest(self.task.id, self.tuning.render(choice.tolist()), 0)
 
     def conclude(
-        self, action: Any, evaluation: Evaluation
-    ) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+        self, action: object, evaluation: Evaluation
+    ) -> tuple[np.ndarray, float, bool, bool, dict[str, object]]:
         """Ends the step that :meth:`request` began, with its evaluation.
 
         Returns:
@@ -189,7 +195,7 @@ class KernelTuneEnv(gymnasium.Env[np.ndarray, np.ndarray]):
         over = len(episode.turns) >= self._max_turns
         return self._observation(episode), reward, over, False, self._info(episode)
 
-    def _choice(self, action: Any) -> np.ndarray:
+    def _choice(self, action: object) -> np.ndarray:
         """The index of each parameter's value."""
         choice = np.asarray(action, dtype=np.int64)
         flat = isinstance(self.action_space, spaces.Discrete)
@@ -207,7 +213,7 @@ class KernelTuneEnv(gymnasium.Env[np.ndarray, np.ndarray]):
 
     def _observation(self, episode: Episode) -> np.ndarray:
         scale = describe(self.device_name).scale
-        rows = np.zeros((MOST_WORKLOADS, len(FEATURES)))
+        rows = np.zeros((MAX_WORKLOADS, len(FEATURES)))
         for row, workload in zip(rows, train_workloads(self.task.problem, scale), strict=False):
             row[0] = math.log10(max(self.task.problem.bytes(workload.dims), 1)) / 12
             row[1] = math.log10(max(self.task.problem.flops(workload.dims), 1)) / 15
@@ -222,7 +228,7 @@ class KernelTuneEnv(gymnasium.Env[np.ndarray, np.ndarray]):
         state = (correct, best, len(episode.turns) / self._max_turns)
         return np.clip([*rows.ravel(), *state], -1.0, 1.0).astype(np.float32)
 
-    def _info(self, episode: Episode) -> dict[str, Any]:
+    def _info(self, episode: Episode) -> dict[str, object]:
         turn = episode.turns[-1]
         return {
             "task": turn.evaluation.task,

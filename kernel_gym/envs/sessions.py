@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
+from typing import Required, TypedDict
 
 import numpy as np
 
@@ -61,7 +61,7 @@ class Sessions(AbstractContextManager["Sessions"]):
         *,
         task: TaskChoice = DEFAULT_SUITE,
         device: str = "auto",
-        reward: str | Callable[..., Any] = "kernel-opt",
+        reward: str | Callable[..., object] = "kernel-opt",
         max_turns: int = 3,
         deterministic: bool = False,
         starts: str | Path | Sequence[str | Path] = (),
@@ -145,7 +145,7 @@ class Sessions(AbstractContextManager["Sessions"]):
         """Closes the executor if it was made here."""
         self.close()
 
-    def _of(self, view: View) -> dict[str, Any]:
+    def _of(self, view: View) -> _Beginning:
         """The prompt of a view. A view with a start pays the gain over the reward of its start."""
         text = full_prompt(self.device)(view.task)
         start = view.start
@@ -157,6 +157,14 @@ class Sessions(AbstractContextManager["Sessions"]):
             "baseline": earned or 0.0,
             "start": start.source,
         }
+
+
+class _Beginning(TypedDict, total=False):
+    """The arguments of an episode that depend on its view."""
+
+    prompt: Required[str]
+    baseline: float
+    start: str
 
 
 def _made(executor: str, device: str, workers: int | None) -> Executor:

@@ -39,7 +39,7 @@ class SourceText(spaces.Text):
         """
         super().__init__(max_length, min_length=0, charset=string.printable, seed=seed)
 
-    def contains(self, x: Any) -> bool:
+    def contains(self, x: object) -> bool:
         """Whether x is a string of legal length."""
         return isinstance(x, str) and len(x) <= self.max_length
 

@@ -89,8 +89,8 @@ class ExecutorVectorEnv(gymnasium.vector.VectorEnv[Any, Any, np.ndarray]):
         self,
         *,
         seed: int | Sequence[int | None] | None = None,
-        options: dict[str, Any] | None = None,
-    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        options: dict[str, object] | None = None,
+    ) -> tuple[dict[str, object], dict[str, object]]:
         """Starts an episode in every environment, or in some of them.
 
         Args:
@@ -115,13 +115,13 @@ class ExecutorVectorEnv(gymnasium.vector.VectorEnv[Any, Any, np.ndarray]):
             self._np_random, self._np_random_seed = gymnasium.utils.seeding.np_random(seeds[0])
         options = dict(options or {})
         mask = self._mask(options.pop("reset_mask", None))
-        infos: dict[str, Any] = {}
+        infos: dict[str, object] = {}
         for i in np.flatnonzero(mask).tolist():
             self._last[i], info = self.envs[i].reset(seed=seeds[i], options=options)
             infos = self._add_info(infos, info, i)
         return self._batched(), infos
 
-    def _mask(self, mask: Any) -> np.ndarray:
+    def _mask(self, mask: object) -> np.ndarray:
         """Which environments a reset concerns."""
         if mask is None:
             return np.ones(self.num_envs, dtype=np.bool_)
@@ -134,16 +134,16 @@ class ExecutorVectorEnv(gymnasium.vector.VectorEnv[Any, Any, np.ndarray]):
             raise ResetNeeded("an environment was never reset: call reset() without a mask first")
         return given
 
-    def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
+    def call(self, name: str, *args: object, **kwargs: object) -> tuple[object, ...]:
         """The results of a method of each environment, or the values of an attribute."""
         values = [env.get_wrapper_attr(name) for env in self.envs]
         return tuple(v(*args, **kwargs) if callable(v) else v for v in values)
 
-    def get_attr(self, name: str) -> tuple[Any, ...]:
+    def get_attr(self, name: str) -> tuple[object, ...]:
         """The value of an attribute in each environment."""
         return self.call(name)
 
-    def set_attr(self, name: str, values: Any) -> None:
+    def set_attr(self, name: str, values: object) -> None:
         """Sets an attribute in each environment: to one value, or to one of a list for each.
 
         Raises:
@@ -158,7 +158,7 @@ class ExecutorVectorEnv(gymnasium.vector.VectorEnv[Any, Any, np.ndarray]):
 
     def step(
         self, actions: Any
-    ) -> tuple[dict[str, Any], np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
+    ) -> tuple[dict[str, object], np.ndarray, np.ndarray, np.ndarray, dict[str, object]]:
         """Evaluates one submission of every environment, in parallel.
 
         Args:
@@ -172,7 +172,7 @@ class ExecutorVectorEnv(gymnasium.vector.VectorEnv[Any, Any, np.ndarray]):
             raise ValueError(f"actions: found {len(sources)}, expected {self.num_envs}")
         requests = [env.request(source) for env, source in zip(self.envs, sources, strict=True)]
         answers = [self.executor.submit(r.task, r.source, r.seed) for r in requests]
-        infos: dict[str, Any] = {}
+        infos: dict[str, object] = {}
         rewards = np.zeros(self.num_envs, dtype=np.float64)
         terminated, truncated = np.zeros((2, self.num_envs), dtype=np.bool_)
         for i, (env, source, answer) in enumerate(zip(self.envs, sources, answers, strict=True)):
@@ -186,7 +186,7 @@ class ExecutorVectorEnv(gymnasium.vector.VectorEnv[Any, Any, np.ndarray]):
             infos = self._add_info(infos, info, i)
         return self._batched(), rewards, terminated, truncated, infos
 
-    def close_extras(self, **kwargs: Any) -> None:
+    def close_extras(self, **kwargs: object) -> None:
         """Ends the episodes, and closes the executor if it was made here."""
         for env in self.envs:
             env.close()

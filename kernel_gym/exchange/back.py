@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kernel_gym.episodes.reply import extract_source
 from kernel_gym.exchange.files import Row
@@ -30,7 +30,7 @@ class Stored:
 
     task: str
     source: str
-    evidence: Row
+    evidence: Mapping[str, str]
 
     def differs(self, evaluation: Evaluation) -> str:
         """Names the differences between a new evaluation and the evidence; "" if there are none."""
@@ -140,7 +140,7 @@ def _of(number: int, row: Row) -> Iterator[Stored]:
     yield _stored(number, row, task, text, evidence)
 
 
-def _task(number: int, row: Row) -> Any:
+def _task(number: int, row: Row) -> object:
     """Returns the task of a row, from the place that its format has for it."""
     places = (
         row.get("task"),
@@ -162,21 +162,21 @@ def _part(number: int, row: Row, name: str) -> Row:
     return part
 
 
-def _text(number: int, row: Row, value: Any, column: str) -> str:
+def _text(number: int, row: Row, value: object, column: str) -> str:
     if not isinstance(value, str):
         what = "a column 'task'" if column == "task" else "a text"
         raise StoreError(f"row {number}: found no {column} in {sorted(row)}, expected {what}")
     return value
 
 
-def _stored(number: int, row: Row, name: Any, text: Any, evidence: Any) -> Stored:
+def _stored(number: int, row: Row, name: object, text: object, evidence: object) -> Stored:
     task = get_task(_text(number, row, name, "task"))
-    text = _text(number, row, text, "reply")
+    reply = _text(number, row, text, "reply")
     known = _evidence(number, evidence)
-    return Stored(task.id, _source(number, text, task, known), known)
+    return Stored(task.id, _source(number, reply, task, known), known)
 
 
-def _evidence(number: int, evidence: Any) -> Row:
+def _evidence(number: int, evidence: object) -> dict[str, str]:
     """The evidence of a row if it has any, with the columns that a replay needs."""
     if evidence is None:
         return {}
@@ -191,7 +191,7 @@ def _evidence(number: int, evidence: Any) -> Row:
     return evidence
 
 
-def _source(number: int, text: str, task: Task, evidence: Row) -> str:
+def _source(number: int, text: str, task: Task, evidence: Mapping[str, str]) -> str:
     """The submission in a reply; with evidence the one that was evaluated, to the byte."""
     source = extract_source(text, task)
     if not evidence:
@@ -202,12 +202,11 @@ def _source(number: int, text: str, task: Task, evidence: Row) -> str:
     raise StoreError(f"row {number}: its source is not the one that its evidence is about")
 
 
-def _last(number: int, row: Row, messages: Any) -> Any:
+def _last(number: int, row: Row, messages: object) -> object:
     """The text of the last message if it is the model's."""
     if isinstance(messages, str):
         return messages
-    try:
-        last = messages[-1]
-        return last["content"] if last["role"] == "assistant" else None
-    except (TypeError, KeyError, IndexError):
-        raise StoreError(f"row {number}: found no chat in {sorted(row)}") from None
+    last = messages[-1] if isinstance(messages, list) and messages else None
+    if not isinstance(last, dict) or not {"role", "content"} <= last.keys():
+        raise StoreError(f"row {number}: found no chat in {sorted(row)}")
+    return last["content"] if last["role"] == "assistant" else None

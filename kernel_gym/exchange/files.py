@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 from kernel_gym.storage.json_lines import StoreError, write_whole
 
-Row = dict[str, Any]
+Row = dict[str, object]
 PARQUET = ".parquet"
 
 
@@ -23,8 +23,7 @@ def write_rows(path: Path, rows: Sequence[Row]) -> None:
         raise StoreError(f"{path}: found no row to write; are the filters too narrow?")
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.suffix == PARQUET:
-        arrow, parquet = _arrow(path)
-        parquet.write_table(arrow.Table.from_pylist(list(rows)), path)
+        _write_parquet(path, rows)
     else:
         write_whole(path, "".join(json.dumps(row) + "\n" for row in rows))
 
@@ -38,11 +37,7 @@ def read_rows(path: Path) -> list[Row]:
     if not path.is_file():
         raise StoreError(f"{path}: there is no such file, expected Parquet or JSON lines")
     if path.suffix == PARQUET:
-        arrow, parquet = _arrow(path)
-        try:
-            return parquet.read_table(path).to_pylist()
-        except arrow.ArrowInvalid as error:
-            raise StoreError(f"{path}: found no Parquet ({error})") from None
+        return _read_parquet(path)
     return list(_lines(path))
 
 
@@ -61,12 +56,25 @@ def _lines(path: Path) -> Iterable[Row]:
         yield row
 
 
-def _arrow(path: Path) -> Any:
+def _write_parquet(path: Path, rows: Sequence[Row]) -> None:
+    _require_arrow(path)
+    import pyarrow
+    import pyarrow.parquet
+
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(list(rows)), path)
+
+
+def _read_parquet(path: Path) -> list[Row]:
+    _require_arrow(path)
+    import pyarrow
+    import pyarrow.parquet
+
     try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError:
-        raise StoreError(
-            f"{path}: pyarrow is missing; install kernel-gym[train], or write .jsonl"
-        ) from None
-    return pyarrow, pyarrow.parquet
+        return pyarrow.parquet.read_table(path).to_pylist()
+    except pyarrow.ArrowInvalid as error:
+        raise StoreError(f"{path}: found no Parquet ({error})") from None
+
+
+def _require_arrow(path: Path) -> None:
+    if find_spec("pyarrow") is None:
+        raise StoreError(f"{path}: pyarrow is missing; install kernel-gym[train], or write .jsonl")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 
 from kernel_gym.episodes.history import best_turn
 from kernel_gym.exchange.files import Row
@@ -19,22 +18,22 @@ from kernel_gym.storage.run_store import RunStore
 from kernel_gym.tasks import get_task
 
 
-def _by_file(details: Mapping[str, Any], instruction: str, source: str) -> Row:
+def _by_file(details: Mapping[str, object], instruction: str, source: str) -> Row:
     """GEAK-eval and KernelBenchX: `predict` and the file's name, which they look up."""
     return {"file": str(details["file"]).rpartition("/")[2], "predict": source}
 
 
-def _by_instruction(details: Mapping[str, Any], instruction: str, source: str) -> Row:
+def _by_instruction(details: Mapping[str, object], instruction: str, source: str) -> Row:
     """TritonBench: it finds the task by its instruction."""
     return {"instruction": instruction, **_by_file(details, instruction, source)}
 
 
-def _by_path(details: Mapping[str, Any], instruction: str, source: str) -> Row:
+def _by_path(details: Mapping[str, object], instruction: str, source: str) -> Row:
     """AgentKernelArena: the editable file of a task with its content."""
     return {"path": str(details["file"]), "content": source}
 
 
-PREDICTION_FORMATS: dict[str, Callable[[Mapping[str, Any], str, str], Row]] = {
+PREDICTION_FORMATS: dict[str, Callable[[Mapping[str, object], str, str], Row]] = {
     "geak-eval": _by_file,
     "kernelbenchx": _by_file,
     "tritonbench": _by_instruction,

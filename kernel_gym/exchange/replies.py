@@ -120,7 +120,9 @@ def _messages(rows: Sequence[JudgedReply]) -> Iterator[Row]:
 def _verl(rows: Sequence[JudgedReply]) -> Iterator[Row]:
     for index, reply in enumerate(rows):
         row = verl_row(index, get_task(reply.record.task), reply.prompt)
-        row["extra_info"] |= {"response": reply.text, "evidence": evidence(reply)}
+        extra = row["extra_info"]
+        assert isinstance(extra, dict)
+        extra |= {"response": reply.text, "evidence": evidence(reply)}
         yield row
 
 

@@ -11,7 +11,7 @@ import os
 import threading
 from collections.abc import Coroutine
 from concurrent.futures import Future
-from typing import Any
+from typing import TypeVar
 
 from kernel_gym.client import AsyncClient, Client, Refused
 from kernel_gym.client.wire import Info
@@ -19,6 +19,8 @@ from kernel_gym.executors.base import EvaluationRequest, Executor
 from kernel_gym.executors.cache import EvaluationCache
 from kernel_gym.records import Evaluation
 from kernel_gym.storage.secret import RemoteSecret
+
+Returned = TypeVar("Returned")
 
 TOKEN = "KERNEL_GYM_TOKEN"
 """The environment variable with the token."""
@@ -94,7 +96,7 @@ class HttpExecutor(Executor):
         await asyncio.gather(*others, return_exceptions=True)
         await self._client.close()
 
-    def _run(self, work: Coroutine[Any, Any, Any]) -> Future[Any]:
+    def _run(self, work: Coroutine[object, object, Returned]) -> Future[Returned]:
         return asyncio.run_coroutine_threadsafe(work, self._loop)
 
 

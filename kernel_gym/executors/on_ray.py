@@ -24,7 +24,7 @@ from kernel_gym.storage.secret import RunSecret
 log = logging.getLogger(__name__)
 NODE_LOST = "node has died"
 """The text by which Ray reports a lost node."""
-MOST_PER_GPU = 8
+MAX_ACTORS_PER_GPU = 8
 """Most actors that share a GPU. They must fit into its memory: 140 GB are enough. For a GPU of
 80 GB set `resources` to `{"num_gpus": 0.25}`."""
 
@@ -62,7 +62,7 @@ class RayExecutor(SupervisedExecutor):
         cache: EvaluationCache | None = None,
         arch: str | None = None,
         address: str | None = None,
-        resources: Mapping[str, Any] | None = None,
+        resources: Mapping[str, object] | None = None,
         secret: RunSecret | None = None,
     ) -> None:
         import ray
@@ -123,7 +123,7 @@ def gpu_share(workers: int, gpus: float) -> float:
     Returns:
         A multiple of 1/10000, which is Ray's resolution.
     """
-    a_gpu = min(MOST_PER_GPU, math.ceil(workers / gpus)) if gpus else MOST_PER_GPU
+    a_gpu = min(MAX_ACTORS_PER_GPU, math.ceil(workers / gpus)) if gpus else MAX_ACTORS_PER_GPU
     return math.floor(1e4 / a_gpu) / 1e4
 
 

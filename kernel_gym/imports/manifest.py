@@ -159,7 +159,7 @@ def data_path(suite: str, task: str, folder: Path | None = None) -> Path:
     return (folder or imports_folder()) / suite / f"{task.replace('/', '.')}.json"
 
 
-def read_data(suite: str, task: str, folder: Path | None = None) -> dict[str, Any]:
+def read_data(suite: str, task: str, folder: Path | None = None) -> dict[str, object]:
     """Reads what was prepared for a task.
 
     Raises:
@@ -175,7 +175,9 @@ def read_data(suite: str, task: str, folder: Path | None = None) -> dict[str, An
     return value
 
 
-def write_data(suite: str, task: str, data: Mapping[str, Any], folder: Path | None = None) -> None:
+def write_data(
+    suite: str, task: str, data: Mapping[str, object], folder: Path | None = None
+) -> None:
     """Writes what was prepared for a task."""
     _write(data_path(suite, task, folder), json.dumps(data, separators=(",", ":")) + "\n")
 

@@ -41,7 +41,7 @@ from kernel_gym.plans.types import (
 
 VERSION = 1
 """The version of the form. A plan of another one is refused."""
-_MOST_STRIDE = limits.MAX_MEMORY_BYTES
+_MAX_STRIDE = limits.MAX_MEMORY_BYTES
 
 
 def parse_plan(header: Any, codes: bytes, constants: bytes) -> LaunchPlan:
@@ -142,7 +142,7 @@ def _view(value: Any, what: str) -> BufferView:
 
 
 def _length(value: Any, what: str) -> int:
-    return whole(value, what, _MOST_STRIDE)
+    return whole(value, what, _MAX_STRIDE)
 
 
 def _output(value: Any, what: str) -> BufferView | WrongOutput:

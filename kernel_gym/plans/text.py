@@ -23,7 +23,7 @@ from kernel_gym.plans.types import (
 )
 
 _SHOWN_BYTES = 16
-_LEAST_FLOAT = 1 << 24
+_MIN_FLOAT_BITS = 1 << 24
 """Numbers of four bytes from here on are shown as floats as well: few of them count anything."""
 
 
@@ -74,7 +74,7 @@ def argument_text(argument: PlanArgument) -> str:
         return f"{len(argument.data)} bytes {digits}{more} sha256 {digest}{inside}"
     number = int.from_bytes(argument.data, "little", signed=True)
     as_float = ""
-    if len(argument.data) == 4 and abs(number) >= _LEAST_FLOAT:
+    if len(argument.data) == 4 and abs(number) >= _MIN_FLOAT_BITS:
         as_float = f" (float {struct.unpack('<f', argument.data)[0]:g})"
     return f"{number}:{len(argument.data)}{as_float}"
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from kernel_gym.policies.endpoint import message_in
 
 CUT_OFF = "The reply was cut off: it reached its limit of tokens."
-_MOST_TOKENS = 2**40
+MAX_TOKENS = 2**40
 
 
 class UnusableAnswer(ValueError):
@@ -32,7 +31,7 @@ class EndpointAnswer:
     problem: str
 
 
-def read_answer(data: Any) -> EndpointAnswer:
+def read_answer(data: object) -> EndpointAnswer:
     """Reads an answer of `POST /chat/completions`.
 
     Args:
@@ -62,7 +61,7 @@ def read_answer(data: Any) -> EndpointAnswer:
     )
 
 
-def _text(content: Any) -> str:
+def _text(content: object) -> str:
     """The text of a content field, which may be a string, a list of parts, or absent."""
     if content is None:
         return ""
@@ -73,7 +72,7 @@ def _text(content: Any) -> str:
     return "".join(_part(part) for part in content)
 
 
-def _part(part: Any) -> str:
+def _part(part: object) -> str:
     """The text of a part; "" for images, reasoning and other kinds."""
     if isinstance(part, str):
         return part
@@ -82,7 +81,7 @@ def _part(part: Any) -> str:
     return text if isinstance(text, str) and not thought else ""
 
 
-def _problem(text: str, message: dict[str, Any], ended: Any) -> str:
+def _problem(text: str, message: dict[str, object], ended: object) -> str:
     """A sentence on what is wrong with a reply; "" if nothing is."""
     if ended == "length":
         return CUT_OFF
@@ -99,7 +98,7 @@ def _problem(text: str, message: dict[str, Any], ended: Any) -> str:
     return "The reply is empty."
 
 
-def _names(calls: Any) -> str:
+def _names(calls: object) -> str:
     """The names of the tools that were called."""
     listed = calls if isinstance(calls, list) else []
     functions = [call.get("function") for call in listed if isinstance(call, dict)]
@@ -107,7 +106,8 @@ def _names(calls: Any) -> str:
     return " ".join(", ".join(names).split()) or "without a name"
 
 
-def _tokens(count: Any) -> int:
+def _tokens(count: object) -> int:
     """A count of tokens; 0 if the server sends none that is plausible."""
-    plausible = isinstance(count, int) and not isinstance(count, bool) and 0 <= count < _MOST_TOKENS
-    return count if plausible else 0
+    if not isinstance(count, int) or isinstance(count, bool):
+        return 0
+    return count if 0 <= count < MAX_TOKENS else 0

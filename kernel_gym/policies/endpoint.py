@@ -8,11 +8,15 @@ import os
 import random
 import threading
 import time
+from collections.abc import Mapping
 from itertools import count
-from typing import Any
+from typing import TYPE_CHECKING
 
 from kernel_gym.policies.base import PolicyError
 from kernel_gym.policies.pace import Pace
+
+if TYPE_CHECKING:
+    import urllib3
 
 log = logging.getLogger(__name__)
 KEY = "OPENAI_API_KEY"
@@ -73,7 +77,7 @@ class Endpoint:
         self._succeeded = self._logged = -float("inf")
         self._lock = threading.Lock()
 
-    def send(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
+    def send(self, method: str, path: str, body: object = None) -> tuple[int, object]:
         """Sends a request until it is answered.
 
         Args:
@@ -112,7 +116,7 @@ class Endpoint:
         """A :class:`PolicyError` that names the server."""
         return PolicyError(f"policy 'openai': {self.url}: {what}")
 
-    def _try(self, method: str, path: str, body: Any) -> tuple[int, Any, float]:
+    def _try(self, method: str, path: str, body: object) -> tuple[int, object, float]:
         """Sends one request; returns status (0 without answer), answer and seconds to wait."""
         from urllib3.exceptions import HTTPError, LocationValueError
 
@@ -148,28 +152,28 @@ class Endpoint:
         log.warning("%s: %s", self.url, what)
 
 
-def message_in(answer: Any) -> str:
+def message_in(answer: object) -> str:
     """The error message in an answer; servers differ in where they put it."""
     inside = answer.get("error", answer) if isinstance(answer, dict) else answer
     text = inside.get("message", inside) if isinstance(inside, dict) else inside
     return " ".join(str(text).split())[:300]
 
 
-def _is_late(error: Any) -> bool:
+def _is_late(error: object) -> bool:
     """Whether a request got no answer in time, so that it may have been paid for."""
     from urllib3.exceptions import ReadTimeoutError
 
     return isinstance(error, ReadTimeoutError)
 
 
-def _parsed(data: bytes) -> Any:
+def _parsed(data: bytes) -> object:
     try:
         return json.loads(data)
     except (ValueError, RecursionError):
         return data.decode(errors="replace")
 
 
-def _retry_after(headers: Any) -> float:
+def _retry_after(headers: Mapping[str, str]) -> float:
     """Seconds that the server asks to wait; 0 if the header is absent or malformed."""
     import urllib3
     from urllib3.exceptions import InvalidHeader
@@ -180,7 +184,7 @@ def _retry_after(headers: Any) -> float:
         return 0.0
 
 
-def _client(parallel: int, seconds: float) -> Any:
+def _client(parallel: int, seconds: float) -> urllib3.PoolManager:
     try:
         import urllib3
     except ImportError as error:

@@ -225,7 +225,7 @@ class HuggingFace(Policy):
         ends = [place for place, token in enumerate(row) if token in self.ends]
         return row[: ends[0] + 1] if ends else row
 
-    def _generation(self, room: int) -> Any:
+    def _generation(self, room: int) -> object:
         from transformers import GenerationConfig
 
         params = self.params

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from pathlib import Path
-from typing import Any
 
 from kernel_gym.episodes.episode import Episode
 from kernel_gym.policies.base import Reply
@@ -49,7 +48,7 @@ class KeptReplies:
         """Writes the reply to an episode; it is on disk when this returns."""
         task, sample, turn = _key(episode)
         fields = {name: _written(value) for name, value in vars(reply).items()}
-        line = KeptReply(task=task, sample=sample, turn=turn, **fields)
+        line = KeptReply.model_validate({"task": task, "sample": sample, "turn": turn, **fields})
         with self._lock:
             append_line(self._file, line)
 
@@ -63,7 +62,7 @@ class KeptReplies:
         self._file.unlink(missing_ok=True)
 
 
-def _written(value: Any) -> Any:
+def _written(value: object) -> object:
     """A field of a reply; a text without the lone surrogates that no file holds."""
     return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
 

@@ -102,7 +102,7 @@ class OpenAI(Policy):
         log.warning("%s: %s", conversation.episode.task.id, why)
         return self._reply(conversation.episode, EndpointAnswer("", 0, 0, f"The server gave {why}"))
 
-    def _ask(self, messages: Sequence[ChatMessage]) -> tuple[int, Any]:
+    def _ask(self, messages: Sequence[ChatMessage]) -> tuple[int, object]:
         """Sends a chat; tries the other name of the token limit if the server refuses the first."""
         limit = self._limit
         status, data = self._endpoint.send("POST", "/chat/completions", self._body(messages, limit))
@@ -113,7 +113,7 @@ class OpenAI(Policy):
             status, data = self._endpoint.send("POST", "/chat/completions", body)
         return status, data
 
-    def _body(self, messages: Sequence[ChatMessage], limit: str) -> dict[str, Any]:
+    def _body(self, messages: Sequence[ChatMessage], limit: str) -> dict[str, object]:
         sampling = self._sampling
         top_p = {} if sampling.top_p == 1.0 else {"top_p": sampling.top_p}
         return {
@@ -125,7 +125,7 @@ class OpenAI(Policy):
             **sampling.extra,
         }
 
-    def _refused(self, episode: Episode, status: int, data: Any) -> Stop:
+    def _refused(self, episode: Episode, status: int, data: object) -> Stop:
         """Ends the episode of a chat that the server refuses; raises if it refuses all chats."""
         why = f"status {status}: {message_in(data)}" if status else f"no answer: {data}"
         if status in FOR_ALL:
@@ -163,10 +163,11 @@ class OpenAI(Policy):
         if status != 200:
             hint = f"; {KEY} holds its key" if status in (401, 403) else ""
             raise self._endpoint.error(f"status {status}: {message_in(data)}{hint}")
-        try:
-            return str(data["data"][0]["id"])
-        except (KeyError, IndexError, TypeError) as error:
-            raise self._endpoint.error("it serves no model; name one, URL#NAME") from error
+        models = data.get("data") if isinstance(data, dict) else None
+        first = models[0] if isinstance(models, list) and models else None
+        if not isinstance(first, dict) or "id" not in first:
+            raise self._endpoint.error("it serves no model; name one, URL#NAME")
+        return str(first["id"])
 
 
 @register_policy("openai")

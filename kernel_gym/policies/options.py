@@ -31,7 +31,7 @@ class Options:
     max_tokens: int | None = None
     temperature: float | None = None
     top_p: float | None = None
-    extra: Mapping[str, Any] | None = None
+    extra: Mapping[str, object] | None = None
     parallel: int | None = None
     per_minute: float | None = None
     request_timeout: float | None = None

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from kernel_gym.policies.base import Policy
 from kernel_gym.policies.names import POLICIES, PolicyError, require_policy
@@ -108,7 +108,7 @@ def make_policy(name: str, options: Options | None = None) -> Policy:
     import_module(POLICIES[require_policy(name)])
     kind, _, text = name.partition(":")
     entry, options = _ENTRIES[kind], options or Options()
-    arguments: dict[str, Any] = {}
+    arguments: dict[str, object] = {}
     if entry.argument is not None:
         arguments[entry.argument.name] = _converted(entry, entry.argument.annotation, text)
     if entry.takes_options:
@@ -118,9 +118,9 @@ def make_policy(name: str, options: Options | None = None) -> Policy:
     return entry.make(**arguments)
 
 
-def _converted(entry: _Entry, wanted: Any, text: str) -> Any:
+def _converted(entry: _Entry, wanted: object, text: str) -> object:
     """The text after the colon as the type of the maker's parameter."""
-    if wanted is inspect.Parameter.empty:
+    if wanted is inspect.Parameter.empty or not callable(wanted):
         return text
     try:
         return wanted(text)

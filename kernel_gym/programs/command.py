@@ -54,7 +54,7 @@ def run_command(
     output: int | None = None,
     errors: int | None = None,
     folder: Path | None = None,
-    further: Mapping[str, str] = {},
+    added: Mapping[str, str] = {},
 ) -> CommandEnd:
     """Runs a command to its end, with this process's standard input.
 
@@ -65,12 +65,12 @@ def run_command(
         output: Descriptor for what it prints; None: this process's own.
         errors: Descriptor for its standard error; None: this process's own.
         folder: The folder in which it runs; None: this process's own.
-        further: Variables besides those of this process.
+        added: Variables besides those of this process.
 
     Raises:
         CommandError: There is no such command, or it cannot be run.
     """
-    variables = environment(settings, os.environ | further)
+    variables = environment(settings, os.environ | added)
     program = find_program(words[0], variables["PATH"], folder or Path())
     began = time.monotonic()
     with _ending_on_request() as started:

@@ -5,12 +5,16 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING
 
 from kernel_gym.errors import InputError
 from kernel_gym.inert import inert_text
 from kernel_gym.programs.results import Summary
 from kernel_gym.simulated_rocm.settings import SimSettings
+
+if TYPE_CHECKING:
+    from kernel_gym.programs.results import ProgramResult
+    from kernel_gym.sandbox.spawn import Child
 
 LANGUAGES = {".py": "triton", ".hip": "hip", ".cpp": "hip", ".cu": "hip"}
 """The language of a file, by its ending."""
@@ -21,11 +25,11 @@ CRASH = "the program ended the process before it was done (a crash, or exit())"
 
 
 def run_program(
-    header: dict[str, Any],
+    header: dict[str, object],
     settings: SimSettings,
     timeout: float = TIMEOUT,
     watch: Callable[[Summary], None] = lambda summary: None,
-) -> dict[str, Any]:
+) -> ProgramResult:
     """Runs a program in a confined process.
 
     Args:
@@ -80,7 +84,7 @@ class Last:
         self.error = ""
         self.detail = ""
 
-    def take(self, message: dict[str, Any]) -> None:
+    def take(self, message: dict[str, object]) -> None:
         """Takes over a message, which the program may have forged."""
         status = message.get("status")
         self.status = status & 0xFF if isinstance(status, int) else None
@@ -88,7 +92,7 @@ class Last:
         self.detail = inert_text(message.get("detail", ""))
 
 
-def _with_toolchain(header: dict[str, Any], arch: str) -> dict[str, Any]:
+def _with_toolchain(header: dict[str, object], arch: str) -> ProgramResult:
     from kernel_gym.devices.sim.toolchain import HipToolchain, hip_toolchain
 
     if header["language"] != "hip":
@@ -100,14 +104,14 @@ def _with_toolchain(header: dict[str, Any], arch: str) -> dict[str, Any]:
 
 
 def _seen(
-    records: Iterator[dict[str, Any]], summary: Summary, watch: Callable[[Summary], None]
-) -> Iterator[dict[str, Any]]:
+    records: Iterator[dict[str, object]], summary: Summary, watch: Callable[[Summary], None]
+) -> Iterator[dict[str, object]]:
     for record in records:
         yield record
         watch(summary)
 
 
-def _records(child: Any, timeout: float, last: Last) -> Iterator[dict[str, Any]]:
+def _records(child: Child, timeout: float, last: Last) -> Iterator[dict[str, object]]:
     """Yields the records of the program's process until it ends."""
     from kernel_gym.sandbox.channel import ChannelError, ChannelTimeout
 

@@ -6,9 +6,7 @@ status of a program.
 
 from __future__ import annotations
 
-from typing import Any
-
-from kernel_gym.programs.results import of_audits
+from kernel_gym.programs.results import ProgramResult, of_audits
 
 FAULT = 120
 """A launch was stopped by a fault, whatever the program made of it."""
@@ -28,7 +26,7 @@ CRASHED = 1
 """A confined program has ended its process before it was done."""
 
 
-def exit_code(result: dict[str, Any], audit: bool) -> int:
+def exit_code(result: ProgramResult, audit: bool) -> int:
     """Returns the exit code that tells how a program ended.
 
     Args:

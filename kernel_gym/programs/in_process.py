@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import atexit
 import sys
-from typing import Any
+from typing import TYPE_CHECKING
 
 from kernel_gym.programs.missing import report_at_end
 from kernel_gym.simulated_rocm.result_recorder import ResultRecorder
 from kernel_gym.simulated_rocm.settings import SimSettings
 from kernel_gym.torch_device import library
 
+if TYPE_CHECKING:
+    from kernel_gym.programs.simulation import Simulation
 
-def start() -> Any:
+
+def start() -> Simulation | None:
     """Brings the device up, before PyTorch is imported, and records what happens on it.
 
     Returns:
@@ -40,7 +43,7 @@ def start() -> Any:
     return simulation
 
 
-def _enable(settings: SimSettings, recorder: ResultRecorder | None) -> Any:
+def _enable(settings: SimSettings, recorder: ResultRecorder | None) -> Simulation:
     library.load()  # before PyTorch, which the next line imports
     from kernel_gym.programs.simulation import enable
 

@@ -9,7 +9,6 @@ import contextlib
 import ctypes
 import os
 from collections.abc import Iterator
-from typing import Any
 
 import torch
 
@@ -27,9 +26,9 @@ from kernel_gym.sandbox.channel import ChannelMessage
 from kernel_gym.torch_device import library
 from kernel_gym.worker.sim.runtime import DeviceError, SimRuntime
 
-MOST_DEVICE_MEMORY = 8 << 30
+MAX_DEVICE_BYTES = 8 << 30
 """Upper bound on the simulated GPU's memory, in bytes. The host provides it."""
-MOST_OF_HOST = 0.5
+MAX_SHARE_OF_HOST = 0.5
 """Upper bound on the same, as a share of the host's available memory."""
 
 
@@ -106,7 +105,7 @@ class LocalRuntime(SimRuntime):
         super().begin_capture()
         library.refuse_to_compute(True)
 
-    def end_capture(self) -> list[Any]:
+    def end_capture(self) -> list[object]:
         """Ends the recording and returns the launches, for `replay`."""
         library.refuse_to_compute(False)
         return super().end_capture()
@@ -137,7 +136,7 @@ class LocalRuntime(SimRuntime):
         except RefusedError as error:
             raise DeviceError(str(error)) from None
 
-    def _ask(self, request: Request) -> dict[str, Any]:
+    def _ask(self, request: Request) -> dict[str, object]:
         message = ChannelMessage(*encode(request))
         return self.checked(sim_server.answer_worker(self.gpu, message))
 
@@ -146,5 +145,5 @@ def device_memory() -> int:
     """Returns how many bytes a program may allocate on the simulated GPU."""
     available = host_memory.available_bytes()
     if available is None:
-        return MOST_DEVICE_MEMORY
-    return min(MOST_DEVICE_MEMORY, int(available * MOST_OF_HOST))
+        return MAX_DEVICE_BYTES
+    return min(MAX_DEVICE_BYTES, int(available * MAX_SHARE_OF_HOST))

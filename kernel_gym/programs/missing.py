@@ -13,7 +13,7 @@ from typing import Any
 
 from kernel_gym.triton_versions import lack
 
-LONGEST = 300
+MAX_MESSAGE_CHARACTERS = 300
 _PACKAGES = ("torch", "triton")
 """Packages that may lie outside of the folder for packages."""
 _OWN = Path(__file__).resolve().parents[1]
@@ -53,7 +53,7 @@ def lack_of(error: BaseException) -> tuple[str, str, str, str] | None:
         match = re.search(pattern, text)
         if match:
             name = match.group(1).replace("' has no attribute '", ".")
-            message = f"{text.splitlines()[0][:LONGEST]}; {advice}"
+            message = f"{text.splitlines()[0][:MAX_MESSAGE_CHARACTERS]}; {advice}"
             return what, name, place_of_call(place), message
     return None
 
@@ -79,7 +79,7 @@ def report_at_end(report: Report, hooks: Any) -> None:
     """
     before = hooks.excepthook
 
-    def hook(kind: type[BaseException], error: BaseException, frames: Any) -> None:
+    def hook(kind: type[BaseException], error: BaseException, frames: object) -> None:
         lack = lack_of(error)
         if lack is not None:
             report(*lack)

@@ -14,14 +14,17 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+
+if TYPE_CHECKING:
+    from kernel_gym.programs.simulation import Simulation
 
 OPTION = "--simulated-gpu"
 VARIABLE, RESULTS = "KERNEL_GYM_SIM_DEVICE", "KERNEL_GYM_SIM_RESULTS"
 DEFAULT = "sim:gfx942"
-MOST_KERNELS = 10
+MAX_KERNELS_SHOWN = 10
 """Most kernels in the lines at the end."""
 
 
@@ -70,7 +73,9 @@ class KernelWatch:
         self._own_summary = own_summary
 
     @pytest.hookimpl(hookwrapper=True)
-    def pytest_runtest_makereport(self, item: pytest.Item, call: Any) -> Iterator[None]:
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[None]
+    ) -> Iterator[None]:
         """Turns a fault of the device into a failure of the test, and records what is missing."""
         outcome: Any = yield
         if call.excinfo is not None:
@@ -95,7 +100,7 @@ class KernelWatch:
         line = terminalreporter.line
         line(f"{summary.launches} launches, {summary.seconds * 1e6:.1f} us modelled")
         kernels = sorted(summary.kernels.items(), key=lambda item: -item[1].seconds)
-        for name, kernel in kernels[:MOST_KERNELS]:
+        for name, kernel in kernels[:MAX_KERNELS_SHOWN]:
             bound = kernel.profile.get("bound_by", "")
             times = f"{kernel.seconds * 1e6:.1f} us in {kernel.launches} launches"
             line(f"  {plain_name(name)}: {times}, bound by {bound}")
@@ -111,13 +116,13 @@ def _record_missing(error: BaseException) -> None:
         recorder.missing(*lack)
 
 
-def _take_fault() -> dict[str, Any] | None:
+def _take_fault() -> dict[str, object] | None:
     """Returns the fault of the device and forgets it; None without a fault or a device."""
     simulation = _simulation()
     return simulation.take_fault() if simulation else None
 
 
-def _simulation() -> Any:
+def _simulation() -> Simulation | None:
     """Returns the device of this process, or None."""
     enabled = sys.modules.get("kernel_gym.programs.simulation")
     return enabled.simulation() if enabled else None

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from kernel_gym.inert import inert_json, inert_line
+from kernel_gym.inert import inert_line, inert_object
 from kernel_gym.sim.engine.faults import AUDIT_KINDS
 from kernel_gym.sim.timing.profile import without_folders
 
@@ -50,7 +50,7 @@ class LaunchRecord(_Record):
     lds: int = 0
     seconds: float | None = None
     clock: float = 0.0
-    profile: dict[str, Any] | None = None
+    profile: dict[str, object] | None = None
 
 
 class FaultRecord(_Record):
@@ -93,6 +93,8 @@ Record = Annotated[
     ProcessRecord | LaunchRecord | FaultRecord | MissingRecord | FailureRecord | EndRecord,
     Field(discriminator="record"),
 ]
+ProgramResult = dict[str, Any]
+"""The result of a program as a JSON object, see `docs/programs.md`."""
 _RECORD: TypeAdapter[Any] = TypeAdapter(Record)
 
 
@@ -116,7 +118,7 @@ class KernelSummary:
     grid: Dim3 = (0, 0, 0)
     block: Dim3 = (0, 0, 0)
     lds: int = 0
-    profile: dict[str, Any] = field(default_factory=dict)
+    profile: dict[str, object] = field(default_factory=dict)
 
     def add(self, launch: LaunchRecord) -> None:
         """Counts one more launch."""
@@ -125,7 +127,7 @@ class KernelSummary:
         self.seconds += seconds
         if seconds > self.longest and launch.profile is not None:
             self.longest, self.grid, self.block = seconds, launch.grid, launch.block
-            self.lds, self.profile = launch.lds, without_folders(inert_json(launch.profile))
+            self.lds, self.profile = launch.lds, without_folders(inert_object(launch.profile))
 
 
 @dataclass
@@ -158,10 +160,10 @@ class Summary:
 
     kernels: dict[str, KernelSummary] = field(default_factory=dict)
     processes: list[Process] = field(default_factory=list)
-    faults: list[dict[str, Any]] = field(default_factory=list)
-    findings: list[dict[str, Any]] = field(default_factory=list)
-    missing: list[dict[str, Any]] = field(default_factory=list)
-    failures: list[dict[str, Any]] = field(default_factory=list)
+    faults: list[dict[str, object]] = field(default_factory=list)
+    findings: list[dict[str, object]] = field(default_factory=list)
+    missing: list[dict[str, object]] = field(default_factory=list)
+    failures: list[dict[str, object]] = field(default_factory=list)
     unread: int = 0
 
     @property
@@ -174,7 +176,7 @@ class Summary:
         """Modelled seconds of all processes: launches, operators and copies."""
         return sum(process.seconds for process in self.processes)
 
-    def add(self, values: Iterable[Any]) -> None:
+    def add(self, values: Iterable[object]) -> None:
         """Adds the records of one process."""
         process = Process(0, [], "", "", {})
         self.processes.append(process)
@@ -201,7 +203,7 @@ class Summary:
             kind = "missing" if isinstance(record, MissingRecord) else record.record + "s"
             getattr(self, kind).append(entry)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> ProgramResult:
         """Returns JSON-able data. Times are in seconds, modelled."""
         kernels = sorted(self.kernels.items(), key=lambda item: -item[1].seconds)
         return {
@@ -226,7 +228,7 @@ def read_results(folder: Path) -> Summary:
     return summary
 
 
-def _values(path: Path) -> Iterator[Any]:
+def _values(path: Path) -> Iterator[object]:
     """Yields the JSON values of a document. What is no JSON comes as None."""
     with path.open("rb") as file:
         for line in file:
@@ -238,6 +240,6 @@ def _values(path: Path) -> Iterator[Any]:
                 yield None
 
 
-def of_audits(findings: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+def of_audits(findings: Iterable[Mapping[str, object]]) -> list[Mapping[str, object]]:
     """Returns the findings of audits, without accesses just outside an allocation."""
     return [finding for finding in findings if finding["kind"] in AUDIT_KINDS]

@@ -27,7 +27,7 @@ class Simulation:
         return self.runtime.gpu.observer
 
     @property
-    def launches(self) -> list[dict[str, Any]]:
+    def launches(self) -> list[dict[str, object]]:
         """Each launch in order: `name`, `grid`, `block`, `lds`, `seconds` and `profile`."""
         return [
             launch | {"profile": without_folders(launch["profile"])}
@@ -48,12 +48,12 @@ class Simulation:
         return library.operators()
 
     @property
-    def findings(self) -> list[dict[str, Any]]:
+    def findings(self) -> list[dict[str, object]]:
         """Findings of the audits, and the device's fault at the end: `message` and details."""
         gpu = self.runtime.gpu
         return [*gpu.findings.values(), *([gpu.fault] if gpu.fault else [])]
 
-    def take_fault(self) -> dict[str, Any] | None:
+    def take_fault(self) -> dict[str, object] | None:
         """Returns the device's fault, if there is one, and lets the device run on.
 
         After a fault the device refuses each launch, as a GPU does until its process ends.

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from kernel_gym.protocol import fields
 from kernel_gym.protocol.fields import TensorOnDevice
 from kernel_gym.protocol.request import Answer, Request, parsed, raw
@@ -70,9 +68,9 @@ class RunOperator(Request, verb="operator"):
     name: str = parsed(fields.symbol)
     """Such as `aten::add`."""
     overload: str = parsed(fields.symbol)
-    args: list[Any] = parsed(fields.listed(fields.anything))
+    args: list[object] = parsed(fields.listed(fields.anything))
     """Values in the form of `kernel_gym.protocol.operators`."""
-    kwargs: dict[str, Any] = parsed(fields.mapping)
+    kwargs: dict[str, object] = parsed(fields.mapping)
 
 
 class ReadValues(Request, verb="values"):
@@ -147,7 +145,7 @@ class BeginCall(Request, verb="begin"):
 class RunPlan(Request, verb="run_plan"):
     """Executes a launch plan. The answer is `PlanDone`, or `RequestRefused`."""
 
-    plan: dict[str, Any] = parsed(fields.mapping)
+    plan: dict[str, object] = parsed(fields.mapping)
     """The JSON of the plan, in the form of `kernel_gym.plans.write`."""
     addresses: list[int] = parsed(fields.wholes)
     """The device addresses of the inputs and outputs, by the number of the argument."""
@@ -217,7 +215,7 @@ class LoadedKernel(Answer):
 
     kernel: int
     name: str
-    args: list[list[Any]]
+    args: list[list[object]]
     """[bytes, kind of value, offset in bytes] of each argument."""
     registers: int
     spills: int
@@ -254,13 +252,13 @@ class Variable(Answer):
 class OperatorDone(Answer):
     """The result of an operator: tensors on the device, and arguments by their number."""
 
-    result: Any
+    result: object
 
 
 class TensorValues(Answer):
     """The elements of a tensor in order, as numbers or texts such as `nan`."""
 
-    values: list[Any]
+    values: list[object]
 
 
 class ClockReading(Answer):
@@ -272,13 +270,13 @@ class ClockReading(Answer):
 class LocatedAllocation(Answer):
     """The allocation that holds a range: its start, size and label; None when there is none."""
 
-    allocation: dict[str, Any] | None
+    allocation: dict[str, object] | None
 
 
 class CompiledFacts(Answer):
     """Registers, LDS and occupancy of kernels, one JSON object each."""
 
-    kernels: list[dict[str, Any]]
+    kernels: list[dict[str, object]]
 
 
 class CallRecord(Answer):
@@ -289,7 +287,7 @@ class CallRecord(Answer):
     launches: int
     launch_seconds: float
     """The part of `seconds` that is the cost of launching."""
-    kernels: list[dict[str, Any]]
+    kernels: list[dict[str, object]]
     tuned: bool
     """Whether several new machine codes of one kernel were tried."""
     codes: list[str]
@@ -302,9 +300,9 @@ class CallRecord(Answer):
     """Operators of PyTorch that compute and that were run, by name."""
     operator_seconds: float
     """The part of `seconds` that they took."""
-    fault: dict[str, Any] | None
+    fault: dict[str, object] | None
     """The first fault, which ends the call."""
-    compiler_fault: dict[str, Any] | None
+    compiler_fault: dict[str, object] | None
     """The first race that the compiler of a kernel has made."""
     other_order: bool
     """Whether memory depends on the order of workgroups and waves, see `SwapOrders`."""

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 
@@ -25,6 +24,7 @@ from kernel_gym.protocol.values import (
     or_none,
     symbol,
     text,
+    texts_by_name,
     three,
     truth,
     whole,
@@ -47,6 +47,7 @@ __all__ = [
     "or_none",
     "symbol",
     "text",
+    "texts_by_name",
     "three",
     "truth",
     "whole",
@@ -96,7 +97,7 @@ class TensorOnDevice:
         """Whether two elements share memory along an axis of stride zero."""
         return any(s == 0 and n > 1 for n, s in zip(self.shape, self.strides, strict=True))
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """The tensor as a JSON object."""
         return {
             "address": self.address,
@@ -106,7 +107,7 @@ class TensorOnDevice:
         }
 
 
-def device_tensor(value: Any, what: str) -> TensorOnDevice:
+def device_tensor(value: object, what: str) -> TensorOnDevice:
     """A tensor on the simulated GPU.
 
     Raises:

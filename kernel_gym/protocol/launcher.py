@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from kernel_gym.protocol import values
-from kernel_gym.protocol.request import Answer, BadRequestError, Request, parsed, raw
-
-
-def _items(value: Any, what: str) -> list[Any]:
-    if not isinstance(value, list):
-        raise BadRequestError(f"{what} is no list")
-    return value
+from kernel_gym.protocol.request import Answer, Request, parsed, raw
 
 
 class LoadPlan(Request, verb="load_plan"):
     """Loads a plan in place of the one before."""
 
-    plan: dict[str, Any] = parsed(values.mapping)
+    plan: dict[str, object] = parsed(values.mapping)
     """The JSON of the plan, in the form of `kernel_gym.plans.write`."""
     codes: bytes = raw()
     constants: bytes = raw()
@@ -28,7 +20,7 @@ class LoadReference(Request, verb="load_reference"):
 
     source: str = parsed(values.text)
     entry: str = parsed(values.text)
-    arguments: list[Any] = parsed(_items)
+    arguments: list[object] = parsed(values.listed(values.anything))
     """See `kernel_gym.launcher.reference.ReferenceExecution`."""
 
 
@@ -46,7 +38,7 @@ class ExecutePlan(Request, verb="execute"):
 class TimeCalls(Request, verb="time"):
     """Executes the plan several times, one call after the other, each with inputs of its own."""
 
-    calls: list[list[int]] = parsed(_items)
+    calls: list[list[int]] = parsed(values.listed(values.wholes))
     """For each call where its inputs begin, then where its results go, if anybody wants them."""
     graph: bool = parsed(values.truth)
     """Whether the steps are captured as a graph and replayed."""
@@ -55,7 +47,7 @@ class TimeCalls(Request, verb="time"):
 class PlanLoaded(Answer):
     """The plan was loaded."""
 
-    kernels: list[dict[str, Any]]
+    kernels: list[dict[str, int | str]]
     """Name, registers, local and shared bytes of each kernel."""
 
 

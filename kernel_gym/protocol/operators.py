@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import torch
 
 from kernel_gym.protocol.fields import ELEMENT_TYPES, TensorOnDevice, device_tensor
 from kernel_gym.protocol.request import BadRequestError
+from kernel_gym.protocol.values import number, text
 
 MAX_ARGUMENTS = 4096
 """Most values of one request, nested ones included."""
@@ -20,7 +20,7 @@ _FORMATS = {
 }
 
 
-def number_to_json(value: float | int | bool | complex) -> Any:
+def number_to_json(value: float | int | bool | complex) -> object:
     """A number as JSON: infinite and complex ones as objects."""
     if isinstance(value, complex):
         return {"complex": [number_to_json(value.real), number_to_json(value.imag)]}
@@ -29,7 +29,7 @@ def number_to_json(value: float | int | bool | complex) -> Any:
     return value
 
 
-def write(value: Any, tensor: Callable[[torch.Tensor], Any]) -> Any:
+def write(value: object, tensor: Callable[[torch.Tensor], object]) -> object:
     """Returns the JSON value of an argument.
 
     Args:
@@ -58,7 +58,7 @@ def write(value: Any, tensor: Callable[[torch.Tensor], Any]) -> Any:
     raise TypeError(f"a {type(value).__name__} is no argument that the device takes")
 
 
-def read(value: Any, tensor: Callable[[TensorOnDevice], torch.Tensor], depth: int = 0) -> Any:
+def read(value: object, tensor: Callable[[TensorOnDevice], torch.Tensor], depth: int = 0) -> object:
     """Returns the argument of a JSON value.
 
     Args:
@@ -85,15 +85,17 @@ def read(value: Any, tensor: Callable[[TensorOnDevice], torch.Tensor], depth: in
     return _plain(kind, inner)
 
 
-def _several(kind: str, values: list[Any]) -> Any:
+def _several(kind: str, values: list[object]) -> object:
     if kind == "complex":
-        return complex(*values)
+        real, imaginary = (number(part, "a part of a complex number") for part in values)
+        return complex(real, imaginary)
     if kind == "host":
-        return torch.tensor(values[0], dtype=ELEMENT_TYPES.get(values[1]))
+        dtype = text(values[1], "the dtype of a tensor of the host")
+        return torch.tensor(values[0], dtype=ELEMENT_TYPES.get(dtype))
     return values
 
 
-def _plain(kind: str, inner: Any) -> Any:
+def _plain(kind: str, inner: object) -> object:
     if kind == "device":
         return torch.device("cpu")  # the device computes on its memory as on a CPU's
     known = {"float": _FLOATS, "dtype": ELEMENT_TYPES, "format": _FORMATS}.get(kind, {})

@@ -10,13 +10,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from functools import cache
-from typing import Any, ClassVar, TypeVar, dataclass_transform
+from typing import TYPE_CHECKING, ClassVar, TypeVar, cast, dataclass_transform
 
 from kernel_gym.inert import inert_line
 
-Parser = Callable[[Any, str], Any]
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+Value = TypeVar("Value")
+Parser = Callable[[object, str], Value]
 """Turns a JSON value into the type of a field; the second argument names the field in errors."""
-Handler = Callable[..., "Answer | Mapping[str, Any]"]
+Handler = Callable[..., "Answer | Mapping[str, object]"]
 """Answers one kind of request. Takes its owner and the request's fields as keyword arguments."""
 
 
@@ -59,26 +63,26 @@ class Answer:
 Kind = TypeVar("Kind", bound=Request)
 
 
-def parsed(parser: Parser, default: Any = MISSING) -> Any:
+def parsed(parser: Parser[Value], default: object = MISSING) -> Value:
     """A field of a request.
 
     Args:
         parser: Checks the JSON value and converts it.
         default: The value when the field is absent; without one the parser sees `None`.
     """
-    return field(default=default, metadata={"parser": parser})
+    described: object = field(default=default, metadata={"parser": parser})
+    return cast("Value", described)
 
 
-def raw() -> Any:
+def raw() -> bytes:
     """A field that travels as a raw buffer; empty bytes when there is no such buffer."""
     return field(default=b"", metadata={"raw": True})
 
 
-def encode(request: Request) -> tuple[dict[str, Any], tuple[bytes, ...]]:
+def encode(request: Request) -> tuple[dict[str, object], tuple[bytes, ...]]:
     """Returns the JSON object and the raw buffers of a request; empty last buffers are left out."""
-    kind: Any = type(request)
-    plain, buffers = _fields_of(kind)
-    header = {"do": request.verb}
+    plain, buffers = _fields_of(_dataclass(type(request)))
+    header: dict[str, object] = {"do": request.verb}
     header |= {name: to_json(getattr(request, name)) for name in plain}
     behind = [getattr(request, name) for name in buffers]
     while behind and not behind[-1]:
@@ -86,14 +90,14 @@ def encode(request: Request) -> tuple[dict[str, Any], tuple[bytes, ...]]:
     return header, tuple(behind)
 
 
-def encode_answer(answer: Answer | Mapping[str, Any]) -> dict[str, Any]:
+def encode_answer(answer: Answer | Mapping[str, object]) -> dict[str, object]:
     """Returns the JSON object of an answer."""
     if not isinstance(answer, Answer):
         return dict(answer)
     return {name: to_json(value) for name, value in vars(answer).items()}
 
 
-def to_json(value: Any) -> Any:
+def to_json(value: object) -> object:
     """Converts the value of a field to what `json.dumps` takes."""
     if hasattr(value, "to_json"):
         return value.to_json()
@@ -115,7 +119,7 @@ class RequestDispatcher:
         self.handlers = dict(handlers)
         self._known = {kind.verb: kind for kind in handlers}
 
-    def decode(self, header: Mapping[str, Any], buffers: Sequence[bytes] = ()) -> Request:
+    def decode(self, header: Mapping[str, object], buffers: Sequence[bytes] = ()) -> Request:
         """Reads a request.
 
         Raises:
@@ -128,13 +132,13 @@ class RequestDispatcher:
             )
         return decode(self._known[verb], header, buffers)
 
-    def handle(self, owner: Any, request: Request) -> dict[str, Any]:
+    def handle(self, owner: object, request: Request) -> dict[str, object]:
         """Calls the handler of a decoded request and returns its answer as a JSON object."""
         return encode_answer(self.handlers[type(request)](owner, **vars(request)))
 
     def answer(
-        self, owner: Any, header: Mapping[str, Any], buffers: Sequence[bytes] = ()
-    ) -> dict[str, Any]:
+        self, owner: object, header: Mapping[str, object], buffers: Sequence[bytes] = ()
+    ) -> dict[str, object]:
         """Decodes a request and answers it.
 
         Raises:
@@ -143,17 +147,16 @@ class RequestDispatcher:
         return self.handle(owner, self.decode(header, buffers))
 
 
-def decode(kind: type[Kind], header: Mapping[str, Any], buffers: Sequence[bytes] = ()) -> Kind:
+def decode(kind: type[Kind], header: Mapping[str, object], buffers: Sequence[bytes] = ()) -> Kind:
     """Reads a request whose kind is known.
 
     Raises:
         BadRequestError: A field is missing, unknown or malformed.
     """
-    described: Any = kind
-    plain, behind = _fields_of(described)
+    plain, behind = _fields_of(_dataclass(kind))
     if unknown := _unknown(header, plain):
         raise BadRequestError(f"{kind.verb}: unknown fields {unknown}, expected {list(plain)}")
-    values: dict[str, Any] = {}
+    values: dict[str, object] = {}
     for name, (parser, optional) in plain.items():
         if name in header or not optional:
             values[name] = parser(header.get(name), name)
@@ -161,13 +164,20 @@ def decode(kind: type[Kind], header: Mapping[str, Any], buffers: Sequence[bytes]
     return kind(**values)
 
 
-def _unknown(header: Mapping[str, Any], known: Iterable[str]) -> list[str]:
+def _unknown(header: Mapping[str, object], known: Iterable[str]) -> list[str]:
     expected = {"do", *known}
     return [inert_line(key, 40) for key in header if key not in expected][:4]
 
 
+def _dataclass(kind: type[Request]) -> type[DataclassInstance]:
+    """The same type: `Request.__init_subclass__` makes each subclass a dataclass."""
+    return cast("type[DataclassInstance]", kind)
+
+
 @cache
-def _fields_of(kind: Any) -> tuple[dict[str, tuple[Parser, bool]], tuple[str, ...]]:
+def _fields_of(
+    kind: type[DataclassInstance],
+) -> tuple[dict[str, tuple[Parser[object], bool]], tuple[str, ...]]:
     """The JSON fields of a request, each with its parser and whether it may be absent; the raw."""
     plain = {
         one.name: (one.metadata["parser"], one.default is not MISSING)

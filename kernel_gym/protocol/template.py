@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from kernel_gym.protocol import fields
 from kernel_gym.protocol.request import Answer, Request, parsed
 
@@ -12,17 +10,17 @@ class Fork(Request, verb="fork"):
     """Forks a child. The descriptors of the child come with the message."""
 
     role: str = parsed(fields.text)
-    options: dict[str, Any] = parsed(fields.mapping)
+    options: dict[str, object] = parsed(fields.mapping)
     home: str = parsed(fields.text)
     """The private folder of a worker."""
-    environment: dict[str, str] = parsed(fields.mapping)
-    limits: dict[str, Any] = parsed(fields.mapping)
+    environment: dict[str, str] = parsed(fields.texts_by_name)
+    limits: dict[str, object] = parsed(fields.mapping)
     """The fields of `Limits`."""
     trusted: bool = parsed(fields.truth)
     writable: list[str] = parsed(fields.listed(fields.text))
     hidden: list[str] = parsed(fields.listed(fields.text))
     """Files that appear empty to a worker."""
-    family: dict[str, Any] = parsed(fields.mapping)
+    family: dict[str, object] = parsed(fields.mapping)
     """The fields of `Family`; empty for a child without a memory budget."""
 
 

@@ -5,10 +5,8 @@ The messages of errors are inert and short, whatever the value is. Nothing here 
 
 from __future__ import annotations
 
-from typing import Any
-
 from kernel_gym.inert import inert_line, shown
-from kernel_gym.protocol.request import BadRequestError, Parser
+from kernel_gym.protocol.request import BadRequestError, Parser, Value
 
 MAX_NAME = 4096
 """Most characters of a symbol; C++ compilers make long ones."""
@@ -17,7 +15,7 @@ MAX_ARGUMENTS = 1 << 16
 _LARGEST = 1 << 62
 
 
-def whole(value: Any, what: str) -> int:
+def whole(value: object, what: str) -> int:
     """A count, size or address.
 
     Raises:
@@ -28,7 +26,7 @@ def whole(value: Any, what: str) -> int:
     return value
 
 
-def integer(value: Any, what: str) -> int:
+def integer(value: object, what: str) -> int:
     """Any integer; for seeds.
 
     Raises:
@@ -39,7 +37,7 @@ def integer(value: Any, what: str) -> int:
     return value
 
 
-def truth(value: Any, what: str) -> bool:
+def truth(value: object, what: str) -> bool:
     """True or false.
 
     Raises:
@@ -50,19 +48,20 @@ def truth(value: Any, what: str) -> bool:
     return value
 
 
-def number(value: Any, what: str) -> float | int | bool:
+def number(value: object, what: str) -> float | int | bool:
     """A value that a tensor can be filled with.
 
     Raises:
         BadRequestError: The value is no number, or an integer beyond 2^64.
     """
-    if type(value) not in (int, float, bool) or (type(value) is int and abs(value) > 1 << 64):
+    if not isinstance(value, int | float) or type(value) not in (int, float, bool):
         raise BadRequestError(f"{what} is {shown(value)}, expected a number")
-    checked: float | int | bool = value
-    return checked
+    if type(value) is int and abs(value) > 1 << 64:
+        raise BadRequestError(f"{what} is {shown(value)}, expected a number")
+    return value
 
 
-def text(value: Any, what: str) -> str:
+def text(value: object, what: str) -> str:
     """A text of any length, between processes that trust the sender's size.
 
     Raises:
@@ -73,7 +72,7 @@ def text(value: Any, what: str) -> str:
     return value
 
 
-def symbol(value: Any, what: str) -> str:
+def symbol(value: object, what: str) -> str:
     """The name of a kernel or a variable.
 
     Raises:
@@ -84,7 +83,7 @@ def symbol(value: Any, what: str) -> str:
     return value
 
 
-def label(value: Any, what: str) -> str:
+def label(value: object, what: str) -> str:
     """One inert line of at most 120 characters.
 
     Raises:
@@ -93,7 +92,7 @@ def label(value: Any, what: str) -> str:
     return inert_line(text(value, what), 120)
 
 
-def wholes(value: Any, what: str, most: int = MAX_ARGUMENTS) -> list[int]:
+def wholes(value: object, what: str, most: int = MAX_ARGUMENTS) -> list[int]:
     """Counts, sizes or addresses.
 
     Raises:
@@ -104,7 +103,7 @@ def wholes(value: Any, what: str, most: int = MAX_ARGUMENTS) -> list[int]:
     return [whole(one, what) for one in value]
 
 
-def three(value: Any, what: str) -> tuple[int, int, int]:
+def three(value: object, what: str) -> tuple[int, int, int]:
     """The sizes of a grid or of a block.
 
     Raises:
@@ -116,15 +115,15 @@ def three(value: Any, what: str) -> tuple[int, int, int]:
     return sizes[0], sizes[1], sizes[2]
 
 
-def or_none(parser: Parser) -> Parser:
+def or_none(parser: Parser[Value]) -> Parser[Value | None]:
     """A parser of the same values and of `None`."""
     return lambda value, what: None if value is None else parser(value, what)
 
 
-def listed(parser: Parser) -> Parser:
+def listed(parser: Parser[Value]) -> Parser[list[Value]]:
     """A parser of lists of any length, whose entries another parser reads."""
 
-    def read(value: Any, what: str) -> list[Any]:
+    def read(value: object, what: str) -> list[Value]:
         if not isinstance(value, list):
             raise BadRequestError(f"{what} is {shown(value)}, expected a list")
         return [parser(one, what) for one in value]
@@ -132,12 +131,23 @@ def listed(parser: Parser) -> Parser:
     return read
 
 
-def anything(value: Any, what: str) -> Any:
+def texts_by_name(value: object, what: str) -> dict[str, str]:
+    """A JSON object of texts.
+
+    Raises:
+        BadRequestError: The value is no object, or an entry is no text.
+    """
+    return {
+        name: text(entry, f"{what}: {name[:40]}") for name, entry in mapping(value, what).items()
+    }
+
+
+def anything(value: object, what: str) -> object:
     """Any JSON value, for a reader that checks it itself."""
     return value
 
 
-def mapping(value: Any, what: str) -> dict[str, Any]:
+def mapping(value: object, what: str) -> dict[str, object]:
     """A JSON object with any content.
 
     Raises:

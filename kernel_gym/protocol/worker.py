@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 
@@ -20,9 +19,9 @@ from kernel_gym.protocol.request import BadRequestError, Request, parsed, raw
 class Scalar:
     """An argument of a call that is a plain value."""
 
-    value: Any
+    value: object
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """The argument as a JSON object."""
         return {"value": self.value}
 
@@ -47,7 +46,7 @@ class ArenaTensor:
     strides: tuple[int, ...]
     dtype: torch.dtype
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """The argument as a JSON object."""
         return {
             "start": self.start,
@@ -59,14 +58,14 @@ class ArenaTensor:
         }
 
 
-def _device_argument(value: Any, what: str) -> Scalar | TensorOnDevice:
+def _device_argument(value: object, what: str) -> Scalar | TensorOnDevice:
     described = fields.mapping(value, what)
     if "value" in described:
         return Scalar(described["value"])
     return fields.device_tensor(described, what)
 
 
-def _arena_argument(value: Any, what: str) -> Scalar | ArenaTensor:
+def _arena_argument(value: object, what: str) -> Scalar | ArenaTensor:
     described = fields.mapping(value, what)
     if "value" in described:
         return Scalar(described["value"])
@@ -144,7 +143,7 @@ class TellSeconds(Request, verb="seconds"):
 class BuildHip(Request, verb="build"):
     """Runs compilers over source files. The answer holds their messages; buffers hold the files."""
 
-    files: dict[str, str] = parsed(fields.mapping)
+    files: dict[str, str] = parsed(fields.texts_by_name)
     """Texts by file name."""
     commands: list[list[str]] = parsed(fields.listed(fields.listed(fields.text)))
     results: list[str] = parsed(fields.listed(fields.text))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from kernel_gym.formatting import describe, duration, factor
@@ -21,7 +19,7 @@ CLOCKS = {
 _MARKS = {True: "yes", False: "**no**", None: "not tried"}
 
 
-def card_data(card: Card) -> dict[str, Any]:
+def card_data(card: Card) -> dict[str, object]:
     """The card as JSON. It has the whole records, so that an evaluation can be repeated."""
     kernel = card.evaluations.get("kernel")
     return {

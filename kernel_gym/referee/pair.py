@@ -59,7 +59,7 @@ def pair_statement(text: str) -> tuple[Statement, str, str]:
 
 
 def _stated(
-    text: str, settings: Sequence[Any], inputs: Sequence[Any]
+    text: str, settings: Sequence[object], inputs: Sequence[object]
 ) -> tuple[Statement, str, str]:
     names = [f"x{number}" for number in range(len(inputs))]
     axes = _axes(inputs)
@@ -97,7 +97,7 @@ def _traced(text: str) -> Traced:
     return traced
 
 
-def _settings(traced: Traced) -> list[Any]:
+def _settings(traced: Traced) -> list[object]:
     """The numbers and texts that the constructor takes."""
     init = traced.call.init
     settings = [_number(one) for one in init] if isinstance(init, list) else [{}]
@@ -106,7 +106,7 @@ def _settings(traced: Traced) -> list[Any]:
     return settings
 
 
-def _inputs(traced: Traced) -> list[Any]:
+def _inputs(traced: Traced) -> list[object]:
     """The arguments of the model: the nodes of tensors, and other values."""
     nodes = {str(node.name): node for node in traced.forward.arguments}
     args = traced.call.args
@@ -114,22 +114,22 @@ def _inputs(traced: Traced) -> list[Any]:
         raise ClaimError("get_inputs: expected a list")
     if args[1:] not in ([], [{"dict": {}}]):
         raise ClaimError("get_inputs: found a dictionary, expected a list")
-    return [nodes.get(_tensor_name(one)) or _number(one) for one in args[0]]
+    return [nodes.get(_tensor_name(arg)) or _number(arg) for arg in args[0]]
 
 
-def _tensor_name(value: Any) -> str:
+def _tensor_name(value: object) -> str:
     name = value.get("tensor") if isinstance(value, dict) else None
     return name if isinstance(name, str) else ""
 
 
-def _number(value: Any) -> Any:
+def _number(value: object) -> object:
     """A number that JSON has no text for, or the value as it is."""
     if isinstance(value, dict) and value.get("float") in ("inf", "-inf", "nan"):
         return float(value["float"])
     return value
 
 
-def _axes(inputs: Sequence[Any]) -> dict[int, str]:
+def _axes(inputs: Sequence[object]) -> dict[int, str]:
     """A name for each distinct size, in order of appearance."""
     sizes = [size for node in inputs if isinstance(node, Node) for size in node.shape or ()]
     if not sizes:
@@ -137,7 +137,7 @@ def _axes(inputs: Sequence[Any]) -> dict[int, str]:
     return {size: f"n{number}" for number, size in enumerate(dict.fromkeys(sizes))}
 
 
-def _part(name: str, value: Any, axes: Mapping[int, str]) -> InputPart:
+def _part(name: str, value: object, axes: Mapping[int, str]) -> InputPart:
     if isinstance(value, Node):
         if value.dtype not in DTYPES:
             raise ClaimError(f"get_inputs: found {value.dtype}, expected one of "

@@ -127,11 +127,11 @@ class ClaimedProblem(Problem):
             for part in self.statement.input
         }
 
-    def oracle(self, *args: Any, **inputs: Any) -> tuple[torch.Tensor, ...]:
+    def oracle(self, *args: object, **inputs: Any) -> tuple[torch.Tensor, ...]:
         """The operators of the reference in fp64."""
         return self._reference.run(inputs, exact=True)
 
-    def reference(self, *args: Any, **inputs: Any) -> tuple[torch.Tensor, ...]:
+    def reference(self, *args: object, **inputs: Any) -> tuple[torch.Tensor, ...]:
         """The operators of the reference."""
         return self._reference.run(inputs)
 

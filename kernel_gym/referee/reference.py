@@ -25,11 +25,11 @@ from kernel_gym.referee.statement import ClaimError, InputPart
 from kernel_gym.tasks.problem import Dims, Value
 from kernel_gym.tasks.shapes import shape_of
 
-MOST_OPERATIONS = 1 << 42
+MAX_OPERATIONS = 1 << 42
 """Most operations of one run: about a minute of a CPU."""
-MOST_BYTES = 4 << 30
+MAX_BYTES = 4 << 30
 """Most bytes that one run may hold, where its inputs are small."""
-MOST_SHARE = 16
+MAX_MULTIPLE_OF_INPUTS = 16
 """Most bytes that one run may hold, as a multiple of its inputs."""
 _FILE, _INPUTS = "reference.py", "referee_inputs.py"
 Shapes = Mapping[str, tuple[int, ...]]
@@ -148,11 +148,11 @@ class ConfinedReference:
             raise
         except Exception as error:  # the graph is from a hostile process
             raise ClaimError(f"reference: {inert_line(str(error), 300)}") from None
-        most = max(MOST_BYTES, MOST_SHARE * sum(value.nbytes for value in meta.values()))
-        if cost.operations > MOST_OPERATIONS or cost.peak_bytes > most:
+        most = max(MAX_BYTES, MAX_MULTIPLE_OF_INPUTS * sum(value.nbytes for value in meta.values()))
+        if cost.operations > MAX_OPERATIONS or cost.peak_bytes > most:
             raise ClaimError(
                 f"reference: found {cost.operations:.2g} operations and {cost.peak_bytes:.2g} "
-                f"bytes at {dict(shapes)}, expected at most {MOST_OPERATIONS:.2g} and {most:.2g}: "
+                f"bytes at {dict(shapes)}, expected at most {MAX_OPERATIONS:.2g} and {most:.2g}: "
                 "use smaller shapes"
             )
         return graph

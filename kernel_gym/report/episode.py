@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -38,7 +37,7 @@ class SubmissionView:
     source: Markup
     diff: Markup
     feedback: str
-    profile: list[dict[str, Any]]
+    profile: list[dict[str, object]]
 
 
 def write_episodes(store: RunStore) -> list[str]:

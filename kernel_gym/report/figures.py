@@ -7,7 +7,7 @@ import json
 import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kernel_gym.analysis.summary import RunSummary, geometric_mean
 from kernel_gym.episodes.history import best_turn
@@ -15,6 +15,10 @@ from kernel_gym.formatting import describe, roofline_share
 from kernel_gym.records import Evaluation, WorkloadResult
 from kernel_gym.storage.run_store import FIGURES, RunStore
 from kernel_gym.tasks.registry import get_task
+
+if TYPE_CHECKING:
+    from kernel_gym.analysis.breakdown import Metrics
+    from kernel_gym.analysis.summary import TaskSummary
 
 Row = dict[str, Any]
 Tables = dict[str, list[Row]]
@@ -30,7 +34,7 @@ class Measures:
             `origin`, `turn`, `speedup`, `unseen_speedup`, `retention`, `speed_of_light`, `reward`.
     """
 
-    metrics: dict[str, Any]
+    metrics: Metrics
     attempts: list[Row]
 
 
@@ -101,7 +105,7 @@ def _flat(row: Row) -> Row:
     return flat
 
 
-def _task(task: Any) -> Row:
+def _task(task: TaskSummary) -> Row:
     outcomes = list(task.outcomes)
     return {
         "task": task.task,

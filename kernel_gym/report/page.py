@@ -11,7 +11,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -25,6 +25,11 @@ from kernel_gym.report.figures import Measures, Tables, figures, write_figures
 from kernel_gym.report.task_view import task_view
 from kernel_gym.report.times import run_times
 from kernel_gym.storage.run_store import REPORT, RunStore
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from kernel_gym.analysis.breakdown import Metrics
 
 OPEN_TASKS = 20
 """Most tasks whose sections are filled at once; beyond it, a section is filled when opened."""
@@ -113,14 +118,14 @@ def _render(
     )
 
 
-def _cards(summary: RunSummary, metrics: dict[str, Any]) -> list[FigureCard]:
+def _cards(summary: RunSummary, metrics: Metrics) -> list[FigureCard]:
     """Returns the headline numbers, each with its interval."""
     headline, unseen = metrics["headline"], metrics["unseen"]
     clock = f" ({summary.clock})" if summary.clock else ""
 
     copies = f"{summary.copies} by the start kernel" if summary.copies else ""
 
-    def card(found: dict[str, Any], label: str, text: Any) -> FigureCard:
+    def card(found: Metrics, label: str, text: Callable[[float | None], str]) -> FigureCard:
         known = found["low"] is not None
         span = f"{text(found['low'])} to {text(found['high'])}" if known else ""
         return FigureCard(text(found["value"]), label, span)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -12,10 +12,13 @@ from markupsafe import Markup
 from kernel_gym.sim.timing.profile import profile_text
 from kernel_gym.symbols import plain_name
 
+if TYPE_CHECKING:
+    from kernel_gym.programs.results import ProgramResult
+
 STYLES = Path(__file__).with_name("report.css")
 
 
-def program_page(result: dict[str, Any]) -> str:
+def program_page(result: ProgramResult) -> str:
     """Returns one HTML document about a run.
 
     Args:
@@ -37,7 +40,7 @@ def program_page(result: dict[str, Any]) -> str:
     )
 
 
-def _ended(result: dict[str, Any]) -> str:
+def _ended(result: ProgramResult) -> str:
     if result["timed_out"]:
         return "not done in time"
     if result["faults"]:
@@ -48,7 +51,7 @@ def _ended(result: dict[str, Any]) -> str:
     return f"ended with status {status}" if status >= 0 else f"ended by signal {-status}"
 
 
-def _kernels(result: dict[str, Any]) -> list[dict[str, Any]]:
+def _kernels(result: ProgramResult) -> list[dict[str, object]]:
     """Returns the kernels, the one with the most time first."""
     total = sum(kernel["seconds"] for kernel in result["kernels"].values()) or 1.0
     return [

@@ -32,7 +32,9 @@ def run_times(sessions: Sequence[RunSession]) -> RunTimes:
     """
     if not sessions:
         return RunTimes("", "", "", 0)
-    seconds = sum(one.ended - one.started for one in sessions if one.ended is not None)
+    seconds = sum(
+        session.ended - session.started for session in sessions if session.ended is not None
+    )
     when = datetime.fromtimestamp(sessions[0].started, UTC).strftime("%Y-%m-%d %H:%M UTC")
     return RunTimes(when, _length(seconds), sessions[-1].command, len(sessions))
 

@@ -8,7 +8,7 @@ from kernel_gym.records import Evaluation, Outcome
 from kernel_gym.rewards.reward import NOTHING_KNOWN, Context
 from kernel_gym.rewards.terms import term
 
-MOST_WAVES = 8.0
+MAX_WAVES_PER_SIMD = 8.0
 """Waves that one SIMD of a CDNA3 compute unit can hold."""
 
 
@@ -35,7 +35,7 @@ def spills(evaluation: Evaluation, worst: int = 256) -> float:
 def occupancy(evaluation: Evaluation) -> float:
     """Returns the lowest waves per SIMD of any kernel, over the maximum; 0 if unknown."""
     waves = [k.waves_per_simd for k in evaluation.kernels if k.waves_per_simd is not None]
-    return min(min(waves) / MOST_WAVES, 1.0) if waves else 0.0
+    return min(min(waves) / MAX_WAVES_PER_SIMD, 1.0) if waves else 0.0
 
 
 @term

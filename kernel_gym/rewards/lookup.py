@@ -8,7 +8,7 @@ import tomllib
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import SupportsFloat
 
 from kernel_gym.records import Clock, Evaluation, Outcome, Stage
 from kernel_gym.rewards.presets import DEFAULT_REWARD, REWARDS
@@ -39,7 +39,7 @@ _TRIAL = Evaluation(
 _KEYS = ("gates", "terms", "ungated", "gamma", "source")
 
 
-def get_reward(reward: str | Path | Callable[..., Any] = DEFAULT_REWARD) -> Reward:
+def get_reward(reward: str | Path | Callable[..., object] = DEFAULT_REWARD) -> Reward:
     """Returns a reward.
 
     Args:
@@ -76,7 +76,7 @@ class Custom:
         function: It takes an evaluation.
     """
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., object]) -> None:
         self.function = function
 
     def __call__(self, evaluation: Evaluation, context: Context = NOTHING_KNOWN, /) -> RewardResult:
@@ -84,10 +84,12 @@ class Custom:
         if evaluation.outcome is Outcome.INFRA:
             return RewardResult(None)
         result = self.function(evaluation)
-        if isinstance(result, str | bytes):
-            raise RewardError(f"{self.function!r}: found {result!r}, expected a number")
+        if result is None:
+            return RewardResult(None)
         if not isinstance(result, RewardResult):
-            result = RewardResult(None if result is None else float(result))
+            if isinstance(result, str | bytes) or not isinstance(result, SupportsFloat):
+                raise RewardError(f"{self.function!r}: found {result!r}, expected a number")
+            result = RewardResult(float(result))
         if result.value is not None and math.isnan(result.value):
             log.warning("a reward of %r is not a number: the step is masked", self.function)
             return RewardResult(None)
@@ -128,7 +130,7 @@ def read_recipe(path: Path) -> Recipe:
     return recipe
 
 
-def _recipe(name: str, data: dict[str, Any]) -> Recipe:
+def _recipe(name: str, data: dict[str, object]) -> Recipe:
     for key in data:
         if key not in _KEYS:
             raise RewardError(f"key {key!r}: unknown, expected one of {', '.join(_KEYS)}")
@@ -140,30 +142,36 @@ def _recipe(name: str, data: dict[str, Any]) -> Recipe:
         gates=tuple(Part(gate) for gate in gates),
         terms=_parts(data, "terms"),
         ungated=_parts(data, "ungated"),
-        gamma=float(data.get("gamma", 0.0)),
+        gamma=_number("gamma", data.get("gamma", 0.0), "a number"),
         source=str(data.get("source", "")),
     )
 
 
-def _parts(data: dict[str, Any], key: str) -> tuple[Part, ...]:
+def _parts(data: dict[str, object], key: str) -> tuple[Part, ...]:
     table = data.get(key, {})
     if not isinstance(table, dict):
         raise RewardError(f"key {key!r}: found {table!r}, expected a table of weights")
     return tuple(_part(f"{key}.{label}", label, entry) for label, entry in table.items())
 
 
-def _part(key: str, label: str, entry: Any) -> Part:
-    settings = dict(entry) if isinstance(entry, dict) else {"weight": entry}
+def _part(key: str, label: str, entry: object) -> Part:
+    settings: dict[str, object] = dict(entry) if isinstance(entry, dict) else {"weight": entry}
     weight, name = settings.pop("weight", 1.0), settings.pop("term", label)
-    if isinstance(weight, bool) or not isinstance(weight, int | float):
-        raise RewardError(f"key {key!r}: found {weight!r}, expected a weight")
+    if not isinstance(name, str):
+        raise RewardError(f"key {key!r}: found {name!r}, expected a term")
     try:
-        return Part(name, float(weight), label, settings)
+        return Part(name, _number(key, weight, "a weight"), label, settings)
     except RewardError as error:
         raise RewardError(f"key {key!r}: {error}") from error
 
 
-def _imported(name: str) -> Callable[..., Any]:
+def _number(key: str, value: object, expected: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise RewardError(f"key {key!r}: found {value!r}, expected {expected}")
+    return float(value)
+
+
+def _imported(name: str) -> Callable[..., object]:
     module, _, attribute = name.partition(":")
     try:
         function: object = getattr(import_module(module), attribute)

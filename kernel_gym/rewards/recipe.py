@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from kernel_gym.records import Evaluation, Outcome
 from kernel_gym.rewards.reward import NOTHING_KNOWN, Context, RewardError, RewardResult
@@ -31,7 +30,7 @@ class Part:
     term: str
     weight: float = 1.0
     label: str = ""
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, object] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         known = parameters(self.term)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from kernel_gym.records import Evaluation, Outcome, WorkloadResult
 from kernel_gym.rewards.reward import NOTHING_KNOWN, Context
-from kernel_gym.rewards.terms import MOST, log_speed, term
+from kernel_gym.rewards.terms import MAX_MAGNITUDE, log_speed, term
 from kernel_gym.tasks.workload import Split
 
 
@@ -74,7 +74,7 @@ def retention(evaluation: Evaluation) -> float:
 def speedup(
     evaluation: Evaluation,
     mean: str = "geometric",
-    cap: float = MOST,
+    cap: float = MAX_MAGNITUDE,
     least: float = 0.0,
 ) -> float:
     """Returns the speedup on the train workloads; 0 for a kernel that did not pass.
@@ -155,7 +155,7 @@ def _total(seconds: Iterable[float | None]) -> float:
 def _usable(ratio: float | None) -> float:
     if ratio is None or math.isnan(ratio) or ratio < 0:
         return 0.0
-    return min(ratio, MOST)
+    return min(ratio, MAX_MAGNITUDE)
 
 
 def _speed_of_light(result: WorkloadResult) -> float | None:

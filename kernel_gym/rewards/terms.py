@@ -11,7 +11,6 @@ import inspect
 import math
 from collections.abc import Callable, Mapping
 from functools import cache
-from typing import Any
 
 from kernel_gym.records import RATIO_CLAMP, Evaluation
 from kernel_gym.rewards.reward import NOTHING_KNOWN, Context, RewardError
@@ -20,7 +19,7 @@ from kernel_gym.tasks.near_names import unknown
 SLOWEST, FASTEST = RATIO_CLAMP
 DEAD_BAND = 1.02
 """A speedup within this factor of 1 counts as 1, since a GPU can hardly measure the difference."""
-MOST = 1e6
+MAX_MAGNITUDE = 1e6
 """The largest magnitude of any term."""
 
 Term = Callable[..., float]
@@ -53,7 +52,7 @@ def value_of(
     name: str,
     evaluation: Evaluation,
     context: Context = NOTHING_KNOWN,
-    settings: Mapping[str, Any] | None = None,
+    settings: Mapping[str, object] | None = None,
 ) -> float:
     """Returns the value of a term, which is finite for any evaluation.
 
@@ -80,7 +79,7 @@ def _takes_context(function: Term) -> bool:
 
 def bounded(value: float) -> float:
     """Clamps a value to plus or minus a million. NaN counts as 0."""
-    return 0.0 if math.isnan(value) else min(max(float(value), -MOST), MOST)
+    return 0.0 if math.isnan(value) else min(max(float(value), -MAX_MAGNITUDE), MAX_MAGNITUDE)
 
 
 def log_speed(speedup: float | None) -> float:

@@ -11,7 +11,7 @@ import json
 import socket
 import struct
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -81,7 +81,7 @@ class Channel:
 
     def send(
         self,
-        header: dict[str, Any],
+        header: Mapping[str, object],
         *buffers: bytes | memoryview,
         timeout: float | Patience | None = None,
     ) -> None:
@@ -122,7 +122,7 @@ class Channel:
 
     def request(
         self,
-        header: dict[str, Any],
+        header: Mapping[str, object],
         *buffers: bytes | memoryview,
         timeout: float | Patience | None = None,
         spin: float = 0.0,
@@ -191,7 +191,7 @@ def _patience(timeout: float | Patience | None) -> Patience:
     return left
 
 
-def _parse(text: bytes) -> dict[str, Any]:
+def _parse(text: bytes) -> dict[str, object]:
     try:
         header = json.loads(text)
     except (ValueError, RecursionError) as error:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import traceback
-from typing import Any
 
 from kernel_gym.formatting import anonymous
 from kernel_gym.triton_versions import lacking
@@ -30,7 +29,7 @@ class BuildError(Exception):
     """The source does not build: a compiler's message, a missing or unusable entry point."""
 
 
-def describe(error: BaseException) -> dict[str, Any]:
+def describe(error: BaseException) -> dict[str, object]:
     """Describes an error by kind, type, one line and details, without paths of the machine."""
     names = [cls.__name__ for cls in type(error).__mro__]
     failed_build = isinstance(error, SyntaxError | ImportError) or any(

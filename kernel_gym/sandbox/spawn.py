@@ -12,9 +12,9 @@ import tempfile
 import threading
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from kernel_gym.plans.limits import MAX_CODES_BYTES, MAX_PLAN_JSON_BYTES
+from kernel_gym.protocol import values
 from kernel_gym.protocol.request import Request, encode
 from kernel_gym.protocol.template import Fork, Kill
 from kernel_gym.sandbox.channel import MAX_ANSWER, MAX_BUFFER, MAX_HEADER, Channel
@@ -117,7 +117,7 @@ class Template:
         self,
         role: str,
         fds: list[int],
-        options: dict[str, Any] | None = None,
+        options: dict[str, object] | None = None,
         limits: WorkerLimits | None = None,
         environment: dict[str, str] | None = None,
         trusted: bool = False,
@@ -158,7 +158,9 @@ class Template:
         theirs.close()
         header = _MAX_ANSWERS.get(role, MAX_HEADER)
         size = MAX_CODES_BYTES if role == "recorder" else MAX_BUFFER
-        return Child(self, answer["pid"], Channel(ours, buffers, header, size), home)
+        return Child(
+            self, values.whole(answer["pid"], "pid"), Channel(ours, buffers, header, size), home
+        )
 
     def kill(self, pid: int, grace: float = 0.0) -> tuple[int | None, str]:
         """Kills a child and its process group.
@@ -169,8 +171,9 @@ class Template:
         if self._process.poll() is not None:
             return None, ""
         answer = self._ask(Kill(pid, grace), [])
-        status = answer["status"]
-        return status - 256 if status is not None and status > 128 else status, answer["why"]
+        status = values.or_none(values.integer)(answer["status"], "status")
+        why = values.text(answer["why"], "why")
+        return status - 256 if status is not None and status > 128 else status, why
 
     @property
     def alive(self) -> bool:
@@ -186,7 +189,7 @@ class Template:
             self._process.kill()
             self._process.wait()
 
-    def _ask(self, request: Request, fds: list[int]) -> dict[str, Any]:
+    def _ask(self, request: Request, fds: list[int]) -> dict[str, object]:
         with self._lock:
             if self._silent:  # a late answer would pass for the answer to the next request
                 raise TemplateError(f"the worker template is gone (pid {self._process.pid})")

@@ -22,12 +22,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from kernel_gym.protocol import values
 from kernel_gym.protocol.request import Answer, decode, encode_answer
 from kernel_gym.protocol.template import Fork, Forked, Kill, Killed
 from kernel_gym.sandbox import confine, view
 from kernel_gym.sandbox import kernel_calls as kernel
 from kernel_gym.sandbox.watch import Watch
 
+_PATHS = values.listed(values.text)
 _IDLE = 1.0
 """Seconds between two looks for ended children while nothing is measured."""
 
@@ -100,7 +102,8 @@ def _serve(
             _child(request, roles[request.role], fds, needed)
         children[pid] = None
         if request.family:
-            watch.add(pid, **request.family)
+            name = values.text(request.family["name"], "name")
+            watch.add(pid, name, values.whole(request.family["memory"], "memory"))
         if roles[request.role].confined:
             homes.add(request.home)
         for fd in fds:
@@ -146,17 +149,33 @@ def _become_worker(request: Fork, needed: tuple[str, ...]) -> None:
     os.environ.clear()
     os.environ.update(environment)
     tempfile.tempdir = environment["TMPDIR"]  # an import may have chosen another one
-    devices = tuple(request.options.get("devices", ()))
-    folders, hidden = request.options.get("folders"), tuple(request.hidden)
+    devices = tuple(_PATHS(request.options.get("devices", []), "devices"))
+    hidden = tuple(request.hidden)
+    folders = values.or_none(_PATHS)(request.options.get("folders"), "folders")
     if folders is None:
         rooms = confine.Rooms(home, needed, tuple(request.writable), devices, hidden)
     else:
         rooms = confine.Rooms(home, tuple(folders), alone=True)
-    confine.confine(confinement, rooms, confine.WorkerLimits(**request.limits), user)
+    confine.confine(confinement, rooms, _limits(request.limits), user)
     request.options["confinement"] = {
         "active": confinement.active,
         "missing": confinement.missing,
     }
+
+
+def _limits(limits: Mapping[str, object]) -> confine.WorkerLimits:
+    def size(name: str) -> int:
+        return values.whole(limits[name], name)
+
+    return confine.WorkerLimits(
+        memory=size("memory"),
+        file_size=size("file_size"),
+        home_size=size("home_size"),
+        open_files=size("open_files"),
+        processes=size("processes"),
+        cpu_seconds=size("cpu_seconds"),
+        one_process=values.truth(limits["one_process"], "one_process"),
+    )
 
 
 def _enter_process_namespace() -> None:

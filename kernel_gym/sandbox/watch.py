@@ -15,7 +15,7 @@ from pathlib import Path
 
 PERIOD = 0.02
 """Least seconds between two measurements. Measuring two processes takes up to a millisecond."""
-LONGEST_PERIOD = 8 * PERIOD
+MAX_PERIOD_SECONDS = 8 * PERIOD
 """Most seconds between two measurements."""
 FASTEST_GROWTH = 16 << 30
 """Most bytes of new memory a second. Linux clears 2 to 4 GiB of pages a second on one processor."""
@@ -62,7 +62,7 @@ class Watch:
         if time.monotonic() < self._next:
             return []
         late: list[int] = []
-        least = LONGEST_PERIOD * FASTEST_GROWTH
+        least = MAX_PERIOD_SECONDS * FASTEST_GROWTH
         for name, family in list(self._families.items()):
             left = family.memory - held(family.pids)
             if left < 0 and held_exactly(family.pids) > family.memory:

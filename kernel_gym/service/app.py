@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import Depends, FastAPI, Header, Query, Request
 from fastapi.exceptions import HTTPException, RequestValidationError
 from fastapi.responses import JSONResponse, PlainTextResponse, Response
 from fastapi.sse import EventSourceResponse, ServerSentEvent
+from starlette.middleware.base import RequestResponseEndpoint
 
 from kernel_gym.client.wire import (
     MAX_BODY_BYTES,
@@ -34,10 +35,12 @@ from kernel_gym.errors import InputError
 from kernel_gym.executors import Executor
 from kernel_gym.rewards import UnknownReward
 from kernel_gym.service.bodies import MAX_ERRORS, BodyReader, described
+from kernel_gym.service.jobs import Job
 from kernel_gym.service.limits import BodyLimit, TooLarge
-from kernel_gym.service.service import BUSY_SECONDS, HEALTHY, Busy, NotFound, Service
+from kernel_gym.service.refusals import BUSY_SECONDS, Busy, NotFound
+from kernel_gym.service.service import HEALTHY, Service
 from kernel_gym.service.settings import ServiceSettings, Token
-from kernel_gym.service.store import Job, KeyConflict
+from kernel_gym.service.store import KeyConflict
 from kernel_gym.service.trainers import add_trainers
 from kernel_gym.tasks.names import UnknownName
 
@@ -80,7 +83,7 @@ def make_app(settings: ServiceSettings, executor: Executor) -> FastAPI:
     return app
 
 
-def _token_of(service: Service) -> Any:
+def _token_of(service: Service) -> Callable[..., Awaitable[Token]]:
     # Not in a thread: a client that has sent its request may go away before it is read.
     async def token_of(authorization: Annotated[str | None, Header()] = None) -> Token:
         """The token of a request."""
@@ -97,7 +100,7 @@ def _token_of(service: Service) -> Any:
     return token_of
 
 
-def _free(token: Any) -> Any:
+def _free(token: Token) -> Callable[..., Awaitable[Token]]:
     async def free(token: Token = token) -> Token:
         """The token of a request that a token for one session may not send."""
         if token.session:
@@ -107,7 +110,7 @@ def _free(token: Any) -> Any:
     return free
 
 
-def _add_plain(app: FastAPI, service: Service, token: Any, free: Any) -> None:
+def _add_plain(app: FastAPI, service: Service, token: Token, free: Token) -> None:
     @app.get("/health")
     async def health() -> JSONResponse:
         """Whether the service takes submissions."""
@@ -140,7 +143,7 @@ def _add_plain(app: FastAPI, service: Service, token: Any, free: Any) -> None:
 
 
 def _add_evaluations(
-    app: FastAPI, service: Service, token: Any, free: Any, bodies: BodyReader
+    app: FastAPI, service: Service, token: Token, free: Token, bodies: BodyReader
 ) -> None:
     async def own_job(name: str, token: Token = token) -> Job:
         """The submission that a path names; 404 before an answer begins."""
@@ -152,7 +155,7 @@ def _add_evaluations(
     @app.post("/v1/evaluations", status_code=202, openapi_extra=described(Batch, Submission))
     async def submit(
         response: Response,
-        body: Any = submissions,
+        body: Batch | Submission = submissions,
         wait: Annotated[float, Query(ge=0, le=MAX_WAIT)] = 0.0,
         token: Token = free,
     ) -> Results | Result:
@@ -192,13 +195,13 @@ def _add_evaluations(
 
 
 def _add_sessions(
-    app: FastAPI, service: Service, token: Any, free: Any, bodies: BodyReader
+    app: FastAPI, service: Service, token: Token, free: Token, bodies: BodyReader
 ) -> None:
     starts = bodies.of(free, SessionStart, max_bytes=MAX_START_BYTES)
     turns = bodies.of(token, TurnRequest, max_bytes=MAX_TURN_BYTES)
 
     @app.post("/v1/sessions", status_code=201, openapi_extra=described(SessionStart))
-    async def begin(token: Token = free, start: Any = starts) -> SessionInfo:
+    async def begin(token: Token = free, start: SessionStart = starts) -> SessionInfo:
         """Begins an episode."""
         return await service.begin(start, token)
 
@@ -216,7 +219,7 @@ def _add_sessions(
     async def submit(
         name: str,
         response: Response,
-        turn: Any = turns,
+        turn: TurnRequest = turns,
         wait: Annotated[float, Query(ge=0, le=MAX_WAIT)] = 0.0,
         token: Token = token,
     ) -> StepResult:
@@ -232,7 +235,7 @@ def _add_errors(app: FastAPI, service: Service) -> None:
     """Every error is one line, `{"detail": ...}`, and repeats no body."""
 
     @app.middleware("http")
-    async def count(request: Request, call_next: Any) -> Any:
+    async def count(request: Request, call_next: RequestResponseEndpoint) -> Response:
         response = await call_next(request)
         service.dispatcher.metrics.requests.labels(str(response.status_code)).inc()
         return response

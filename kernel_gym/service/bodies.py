@@ -20,6 +20,7 @@ from pydantic import BaseModel, ValidationError
 from kernel_gym.client.wire import MAX_BATCH, Batch, Submission
 from kernel_gym.errors import InputError
 from kernel_gym.service.limits import TooLarge
+from kernel_gym.service.settings import Token
 
 MAX_STRUCTURE_BYTES = 64 << 10
 """Most bytes of a body outside of its texts. A batch of 256 submissions takes 30 KiB."""
@@ -49,7 +50,7 @@ class BodyReader:
 
     def of(
         self,
-        token: Any,
+        token: Token,
         *models: type[BaseModel],
         max_bytes: int,
         structure: int = MAX_STRUCTURE_BYTES,
@@ -63,7 +64,7 @@ class BodyReader:
             structure: Most bytes of it outside of its texts.
         """
 
-        async def read(request: Request, token: Any = token) -> BaseModel:
+        async def read(request: Request, token: Token = token) -> BaseModel:
             data = await _received(request, max_bytes)
             loop = asyncio.get_running_loop()
             return await loop.run_in_executor(self._pool, parse_body, data, models, structure)
@@ -75,7 +76,7 @@ class BodyReader:
         self._pool.shutdown(wait=False, cancel_futures=True)
 
 
-def described(*models: type[BaseModel]) -> dict[str, Any]:
+def described(*models: type[BaseModel]) -> dict[str, object]:
     """Returns the description of a body for `openapi_extra`."""
     schemas = [_inlined(model.model_json_schema()) for model in models]
     schema = schemas[0] if len(schemas) == 1 else {"anyOf": schemas}
@@ -163,7 +164,7 @@ def _require_at_most(size: int, structure: int) -> None:
         raise BadBody(f"body: found more than {structure} bytes outside of its texts")
 
 
-def _require_known_keys(value: dict[str, Any], model: type[BaseModel], where: str) -> None:
+def _require_known_keys(value: dict[str, object], model: type[BaseModel], where: str) -> None:
     """Refuses an unknown key, and a list of a known key that is too long, without more errors."""
     strict = model.model_config.get("extra") == "forbid"
     for key, inner in value.items():
@@ -181,15 +182,16 @@ def _errors_line(error: ValidationError) -> str:
     return "; ".join(dict.fromkeys(told))
 
 
-def _inlined(schema: dict[str, Any]) -> dict[str, Any]:
+def _inlined(schema: dict[str, object]) -> dict[str, object]:
     """Returns a JSON schema without references. None of our messages refers to itself."""
     definitions = schema.pop("$defs", {})
+    assert isinstance(definitions, dict)
 
-    def without_references(value: Any) -> Any:
+    def without_references(value: object) -> object:
         if isinstance(value, dict) and "$ref" in value:
             return without_references(definitions[value["$ref"].rpartition("/")[2]])
         if isinstance(value, dict):
             return {key: without_references(inner) for key, inner in value.items()}
         return [without_references(one) for one in value] if isinstance(value, list) else value
 
-    return without_references(schema)
+    return {key: without_references(value) for key, value in schema.items()}

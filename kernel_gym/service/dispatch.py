@@ -20,8 +20,9 @@ from queue import Empty, SimpleQueue
 from kernel_gym.client.wire import State
 from kernel_gym.executors import Executor
 from kernel_gym.records import Evaluation
+from kernel_gym.service.jobs import Job
 from kernel_gym.service.metrics import Metrics
-from kernel_gym.service.store import Job, Store
+from kernel_gym.service.store import Store
 
 log = logging.getLogger(__name__)
 KEEP = 7 * 86400.0

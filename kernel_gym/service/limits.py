@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-Scope = dict[str, Any]
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 
 class TooLarge(Exception):
@@ -27,10 +25,10 @@ class BodyLimit:
         limit: Most bytes of a body.
     """
 
-    def __init__(self, app: Any, limit: int) -> None:
+    def __init__(self, app: ASGIApp, limit: int) -> None:
         self._app, self._limit = app, limit
 
-    async def __call__(self, scope: Scope, receive: Any, send: Any) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Passes a request on."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
@@ -41,7 +39,7 @@ class BodyLimit:
             return
         size, refused = 0, False
 
-        async def counted() -> Any:
+        async def counted() -> Message:
             nonlocal size
             message = await receive()
             size += len(message.get("body", b""))
@@ -49,7 +47,7 @@ class BodyLimit:
                 raise TooLarge(self._limit)
             return message
 
-        async def sent(message: Any) -> None:
+        async def sent(message: Message) -> None:
             """Sends an answer. After a body that is too long it is 413, whatever the answer is."""
             nonlocal refused
             if size <= self._limit:
@@ -60,7 +58,7 @@ class BodyLimit:
 
         await self._app(scope, counted, sent)
 
-    async def _refuse(self, send: Any) -> None:
+    async def _refuse(self, send: Send) -> None:
         body = f'{{"detail": "the body is too long: at most {self._limit} bytes"}}'.encode()
         headers = [(b"content-type", b"application/json"), (b"connection", b"close")]
         await send({"type": "http.response.start", "status": 413, "headers": headers})

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import secrets
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 
 from kernel_gym.client.wire import (
     SEEDS,
@@ -24,8 +23,7 @@ from kernel_gym.client.wire import (
 )
 from kernel_gym.devices import describe
 from kernel_gym.envs.sessions import Sessions
-from kernel_gym.episodes.session import EpisodeOver, EpisodeSession, replayed
-from kernel_gym.errors import InputError
+from kernel_gym.episodes.session import EpisodeSession, replayed
 from kernel_gym.executors import Executor
 from kernel_gym.feedback import feedback
 from kernel_gym.hidden import without_hidden_times
@@ -34,32 +32,16 @@ from kernel_gym.profiles import profile_of
 from kernel_gym.records import Evaluation
 from kernel_gym.rewards import Context, get_reward, reward_names
 from kernel_gym.service.dispatch import Dispatcher
+from kernel_gym.service.jobs import Job, StoredSession, digest_of, new_id
+from kernel_gym.service.refusals import Busy, NotFound
 from kernel_gym.service.settings import ANYBODY, Allowed, ServiceSettings, Token
-from kernel_gym.service.store import DAY, Job, Store, StoredSession, digest_of, new_id
+from kernel_gym.service.store import DAY, Store
 from kernel_gym.service.tasks import AdmissionsBusy, FoundTasks
+from kernel_gym.service.waiting import JobWaiters
 from kernel_gym.service.workspaces import session_of_secret, session_secret, workspace_token
 from kernel_gym.tasks import Task
 
 HEALTHY = "ok"
-BUSY_SECONDS = 5
-"""Seconds after which a request that was refused for now may be sent again."""
-
-
-class NotFound(InputError, LookupError):
-    """There is no such submission or session, or another token owns it."""
-
-
-class Busy(InputError):
-    """The service takes no more submissions for now.
-
-    Attributes:
-        status: 429 if a limit of the token is used up, 503 if one of the service is.
-        retry_after: Seconds after which to try again.
-    """
-
-    def __init__(self, status: int, message: str, retry_after: int = BUSY_SECONDS) -> None:
-        super().__init__(message)
-        self.status, self.retry_after = status, retry_after
 
 
 class Service:
@@ -77,12 +59,11 @@ class Service:
         self.settings, self.executor = settings, executor
         self.allowed = Allowed(settings.tasks)
         self.store = Store(settings.folder)
-        self.dispatcher = Dispatcher(self.store, executor, self._changed)
+        self._waiters = JobWaiters(self.store.get)
+        self.dispatcher = Dispatcher(self.store, executor, self._waiters.changed)
         self.draining = False
         self._tasks = FoundTasks(self.allowed, describe(executor.device).arch)
         self._prompts = Sessions(executor, max_turns=1)
-        self._waiting: dict[str, set[asyncio.Future[None]]] = {}
-        self._loop: asyncio.AbstractEventLoop | None = None
 
     @property
     def state(self) -> str:
@@ -95,20 +76,18 @@ class Service:
 
     def start(self) -> None:
         """Starts to evaluate what is queued."""
-        self._loop = asyncio.get_running_loop()
+        self._waiters.start()
         self.dispatcher.start()
 
     def drain(self) -> None:
         """Refuses new submissions and answers those who wait. What is queued stays queued."""
         self.draining = True
         self.dispatcher.drain()
-        for name in list(self._waiting):
-            self._wake(name)
+        self._waiters.wake_all()
 
     def drain_soon(self) -> None:
         """As :meth:`drain`, from a handler of signals or another thread."""
-        if self._loop is not None:
-            self._loop.call_soon_threadsafe(self.drain)
+        self._waiters.soon(self.drain)
 
     def close(self) -> None:
         """Closes the executor, which finishes what runs, and the file."""
@@ -139,17 +118,26 @@ class Service:
             Busy: A limit is used up.
         """
         jobs, digests = [], []
-        for one in submissions:
-            task = await self.runnable(one.task, token)
-            reward = self.allowed.reward(one.reward)
-            seed = self._seed(one.seed, one.source, token)
-            key = one.key or new_id()
+        for submission in submissions:
+            task = await self.runnable(submission.task, token)
+            reward = self.allowed.reward(submission.reward)
+            seed = self._seed(submission.seed, submission.source, token)
+            key = submission.key or new_id()
             job = Job(
-                new_id(), token.name, key, task.id, one.source, seed, reward, one.priority,
+                new_id(),
+                token.name,
+                key,
+                task.id,
+                submission.source,
+                seed,
+                reward,
+                submission.priority,
                 queued_at=time.time(),
-            )  # fmt: skip
+            )
             jobs.append(job)
-            digests.append(digest_of(task.id, one.source, one.seed, reward, one.priority))
+            digests.append(
+                digest_of(task.id, submission.source, submission.seed, reward, submission.priority)
+            )
         return self._add(jobs, digests, token)
 
     def job(self, name: str, token: Token) -> Job:
@@ -175,21 +163,7 @@ class Service:
 
     async def change(self, job: Job, seconds: float) -> bool:
         """Waits until a submission has another state than a job says; false if it has not."""
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        waiting = self._waiting.setdefault(job.id, set())
-        waiting.add(future)
-        try:
-            stored = self.store.get(job.id, job.token)
-            if stored is None or stored.state != job.state:
-                return True
-            with suppress(TimeoutError):
-                await asyncio.wait_for(future, seconds)
-                return True
-            return False
-        finally:
-            waiting.discard(future)
-            if not waiting:
-                self._waiting.pop(job.id, None)
+        return await self._waiters.change(job, seconds)
 
     async def result(self, job: Job, token: Token) -> Result:
         """A submission in the form in which a token may see it."""
@@ -394,17 +368,6 @@ class Service:
         if self.store.queued + new > self.settings.max_queue:
             raise Busy(503, f"the queue is full: {self.settings.max_queue} submissions")
 
-    def _changed(self, name: str) -> None:
-        """Wakes those who wait for a submission; called in the dispatcher's thread."""
-        if self._loop is not None and name in self._waiting:
-            with suppress(RuntimeError):  # the loop is closed, nobody waits any more
-                self._loop.call_soon_threadsafe(self._wake, name)
-
-    def _wake(self, name: str) -> None:
-        for future in self._waiting.get(name, ()):
-            if not future.done():
-                future.set_result(None)
-
 
 @contextmanager
 def _busy_admissions(token: Token) -> Iterator[None]:
@@ -431,6 +394,3 @@ def _shown(evaluation: Evaluation, token: Token) -> Evaluation:
     if token.full_records:
         return evaluation
     return without_hidden_times(evaluation).model_copy(update={"seed": None})
-
-
-__all__ = ["Busy", "EpisodeOver", "NotFound", "Service"]

@@ -7,20 +7,18 @@ start. A result is written once: only a running submission can become done.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import sqlite3
 import threading
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
-from uuid import uuid4
 
 from kernel_gym.client.wire import State
 from kernel_gym.errors import InputError
+from kernel_gym.service.jobs import Job, StoredSession, job_of
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS jobs (
@@ -90,43 +88,6 @@ class QueueUnusable(InputError):
         if not isinstance(error, sqlite3.OperationalError):
             fix = f"save its rows with `sqlite3 {path} .recover`, or move it away to begin anew"
         super().__init__(f"{path}: {error}; {fix}")
-
-
-@dataclass(frozen=True)
-class Job:
-    """One submission. The names of its fields are the columns of the table."""
-
-    id: str
-    token: str
-    key: str
-    task: str
-    source: str
-    seed: int
-    reward: str
-    priority: int = 0
-    session: str | None = None
-    turn: int | None = None
-    state: State = State.QUEUED
-    queued_at: float = 0.0
-    started_at: float | None = None
-    finished_at: float | None = None
-    evaluation: str | None = None
-    message: str = ""
-
-
-@dataclass(frozen=True)
-class StoredSession:
-    """One episode. The names of its fields are the columns of the table."""
-
-    id: str
-    token: str
-    key: str
-    task: str
-    reward: str
-    max_turns: int
-    seed: int
-    discount: float
-    created: float
 
 
 JOB = ", ".join(field.name for field in fields(Job))
@@ -245,7 +206,7 @@ class Store:
         self._queued[token] -= 1
         self._turn += 1
         self._turns[token] = self._turn
-        return _job(row)
+        return job_of(row)
 
     def finish(self, job: Job, state: State, evaluation: str | None, message: str = "") -> bool:
         """Writes the result of a running submission.
@@ -287,7 +248,7 @@ class Store:
     def get(self, name: str, token: str) -> Job | None:
         """A submission of a token by its id."""
         rows = self._rows(f"SELECT {JOB} FROM jobs WHERE id = ? AND token = ?", name, token)
-        return _job(rows[0]) if rows else None
+        return job_of(rows[0]) if rows else None
 
     def drop(self, older: float) -> int:
         """Deletes results that are older than a time, and sessions with all their turns.
@@ -353,7 +314,7 @@ class Store:
     def turns(self, session: str) -> list[Job]:
         """The submissions of an episode in order."""
         rows = self._rows(f"SELECT {JOB} FROM jobs WHERE session = ? ORDER BY turn", session)
-        return [_job(row) for row in rows]
+        return [job_of(row) for row in rows]
 
     def close(self) -> None:
         """Closes the file."""
@@ -368,7 +329,7 @@ class Store:
             return None
         if digest is not None:
             _require_same(key, row[-1], digest)
-        return _job(row[:-1])
+        return job_of(row[:-1])
 
     def _rows(self, text: str, *values: object) -> list[tuple]:
         with self._lock:
@@ -386,21 +347,6 @@ class Store:
                 if self._db.in_transaction:  # SQLite ends it itself after some errors
                     self._db.execute("ROLLBACK")
                 raise
-
-
-def digest_of(*content: object) -> str:
-    """The hash of what a request asks for, by which a repeated key is checked."""
-    return hashlib.sha256(json.dumps(content).encode()).hexdigest()
-
-
-def new_id() -> str:
-    """A new id, which cannot be guessed."""
-    return uuid4().hex
-
-
-def _job(row: Sequence) -> Job:
-    values = dict(zip((field.name for field in fields(Job)), row, strict=True))
-    return Job(**values | {"state": State(values["state"])})
 
 
 def _require_same(key: str, known: str, digest: str) -> None:

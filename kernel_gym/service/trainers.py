@@ -7,7 +7,7 @@ failed has no number, so that the answer is 503 with `Retry-After`; these traine
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import FastAPI
 from pydantic import BaseModel, ConfigDict, Field
@@ -23,12 +23,13 @@ from kernel_gym.client.wire import (
 from kernel_gym.episodes.reply import extract_source
 from kernel_gym.errors import InputError
 from kernel_gym.service.bodies import BodyReader, described
-from kernel_gym.service.service import Busy, Service
+from kernel_gym.service.refusals import Busy
+from kernel_gym.service.service import Service
 from kernel_gym.service.settings import Token
 
 MAX_STRUCTURE_BYTES = 1 << 20
 """Most bytes of a body outside of its texts. Trainers send more than the fields that are read."""
-LONGEST = 900.0
+MAX_WAIT_SECONDS = 900.0
 """Seconds for which these routes wait for a result."""
 
 
@@ -51,12 +52,12 @@ class Sample(BaseModel):
 
     model_config = ConfigDict(extra="ignore")
 
-    prompt: Any = None
+    prompt: object = None
     response: Source
     label: Name
 
 
-def add_trainers(app: FastAPI, service: Service, token: Any, bodies: BodyReader) -> None:
+def add_trainers(app: FastAPI, service: Service, token: Token, bodies: BodyReader) -> None:
     """Adds the routes.
 
     Args:
@@ -69,7 +70,7 @@ def add_trainers(app: FastAPI, service: Service, token: Any, bodies: BodyReader)
     labelled, sample = bodies.of(token, Labelled, **limits), bodies.of(token, Sample, **limits)
 
     @app.post("/v1/openrlhf", openapi_extra=described(Labelled))
-    async def openrlhf(body: Any = labelled, token: Token = token) -> dict[str, Any]:
+    async def openrlhf(body: Labelled = labelled, token: Token = token) -> dict[str, object]:
         """Rewards for OpenRLHF's `--reward.remote_url`."""
         if not len(body.query) == len(body.prompts) == len(body.labels):
             raise BadBatch("query, prompts and labels: found different lengths, expected one")
@@ -83,7 +84,7 @@ def add_trainers(app: FastAPI, service: Service, token: Any, bodies: BodyReader)
         return {"rewards": shown, "scores": shown, "extra_logs": {}}
 
     @app.post("/v1/slime", openapi_extra=described(Sample))
-    async def slime(body: Any = sample, token: Token = token) -> float:
+    async def slime(body: Sample = sample, token: Token = token) -> float:
         """The reward for slime's `--rm-type remote_rm`."""
         return (await _rewards(service, [body.response], [body.label], token))[0]
 
@@ -98,7 +99,7 @@ async def _rewards(
     rewards = []
     for job in await service.submit(submissions, token):
         waited = 0.0
-        while not job.state.final and waited < LONGEST and not service.draining:
+        while not job.state.final and waited < MAX_WAIT_SECONDS and not service.draining:
             job = await service.wait(job, MAX_WAIT)
             waited += MAX_WAIT
         reward = (await service.result(job, token)).reward

@@ -30,7 +30,7 @@ from kernel_gym.simulated_rocm.result_recorder import ResultRecorder
 from kernel_gym.simulated_rocm.settings import SimSettings
 from kernel_gym.worker.sim.code_objects import code_in
 
-MOST_MEMORY = 16 << 30
+MAX_MEMORY_BYTES = 16 << 30
 """Upper bound on the device's memory in bytes, unless the settings say more."""
 SHARE_OF_HOST = 0.5
 """Upper bound on the same, as a share of the host's available memory."""
@@ -247,7 +247,11 @@ class ProgramGpu:
 def default_memory() -> int:
     """Bytes of device memory that this host can back."""
     available = available_bytes()
-    return MOST_MEMORY if available is None else min(MOST_MEMORY, int(available * SHARE_OF_HOST))
+    return (
+        MAX_MEMORY_BYTES
+        if available is None
+        else min(MAX_MEMORY_BYTES, int(available * SHARE_OF_HOST))
+    )
 
 
 def why_missing(error: AsmError, kernel: str) -> tuple[str, str, str, str]:

@@ -21,7 +21,7 @@ from kernel_gym.simulated_rocm.settings import SimSettings
 
 VERSION = 1
 _WRITTEN = ("name", "grid", "block", "lds", "seconds")
-Sink = Callable[[dict[str, Any]], None]
+Sink = Callable[[dict[str, object]], None]
 
 
 class ResultRecorder:
@@ -36,7 +36,7 @@ class ResultRecorder:
         self.others: Callable[[], float] = lambda: 0.0
         """Modelled seconds of what the device does not count itself: operators of PyTorch."""
         self._longest: dict[str, float] = {}
-        self._seen: set[tuple[Any, ...]] = set()
+        self._seen: set[tuple[object, ...]] = set()
 
     @classmethod
     def from_environment(cls, host: str, command: Sequence[str]) -> ResultRecorder | None:
@@ -66,11 +66,11 @@ class ResultRecorder:
             record["profile"] = launch["profile"]
         self._sink(record)
 
-    def fault(self, fault: Mapping[str, Any]) -> None:
+    def fault(self, fault: Mapping[str, object]) -> None:
         """Records the fault that stopped a launch; its fields are those of `Fault`."""
         self._sink({"record": "fault", **fault})
 
-    def finding(self, finding: Mapping[str, Any]) -> None:
+    def finding(self, finding: Mapping[str, object]) -> None:
         """Records what was found in a launch that continued, once for each place.
 
         Its fields are those of `Fault`.
@@ -99,7 +99,7 @@ class ResultRecorder:
         """Records a regular end of the process, with the modelled seconds of the device."""
         self._sink({"record": "end", "clock": clock + self.others()})
 
-    def _is_new(self, *key: Any) -> bool:
+    def _is_new(self, *key: object) -> bool:
         known = key in self._seen
         self._seen.add(key)
         return not known
@@ -121,7 +121,7 @@ class Document:
         self._pid = -1
         self._file = -1
 
-    def write(self, record: dict[str, Any]) -> None:
+    def write(self, record: dict[str, object]) -> None:
         """Appends a record by one call of the system."""
         if self._pid != os.getpid():
             self._begin()
@@ -137,7 +137,7 @@ class Document:
             {"record": "process", **ids, **self._first, "started": time.time(), "facts": facts()}
         )
 
-    def _append(self, record: dict[str, Any]) -> None:
+    def _append(self, record: dict[str, object]) -> None:
         try:
             text = json.dumps(record, allow_nan=False)
         except ValueError:
@@ -161,7 +161,7 @@ def facts() -> dict[str, str]:
     return versions
 
 
-def _finite(value: Any) -> Any:
+def _finite(value: object) -> object:
     if isinstance(value, dict):
         return {key: _finite(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

@@ -24,7 +24,7 @@ VARIABLES = (DEVICE, RESULTS, AUDIT, BOUNDS, THREADS, MEMORY, LAUNCH_LIMIT)
 
 PREFIX = "sim:"
 DEFAULT = "sim:gfx942"
-LONGEST_LAUNCH = 600.0
+MAX_LAUNCH_SECONDS = 600.0
 """Default of the host seconds until a launch is stopped."""
 
 
@@ -49,7 +49,7 @@ class SimSettings:
     bounds: str = "fault"
     threads: int | None = None
     memory: int | None = None
-    launch_limit: float = LONGEST_LAUNCH
+    launch_limit: float = MAX_LAUNCH_SECONDS
 
     def __post_init__(self) -> None:
         """Checks the names.
@@ -86,7 +86,7 @@ class SimSettings:
                 bounds=variables.get(BOUNDS) or "fault",
                 threads=int(variables[THREADS]) if variables.get(THREADS) else None,
                 memory=int(variables[MEMORY]) if variables.get(MEMORY) else None,
-                launch_limit=float(variables.get(LAUNCH_LIMIT) or LONGEST_LAUNCH),
+                launch_limit=float(variables.get(LAUNCH_LIMIT) or MAX_LAUNCH_SECONDS),
             )
         except ValueError as error:
             names = f"{THREADS}, {MEMORY} and {LAUNCH_LIMIT}"

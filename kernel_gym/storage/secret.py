@@ -33,7 +33,7 @@ SIZE = 32
 DRAW_BITS = 48
 """Bits of a derived seed. A sum with small numbers still fits every generator."""
 
-MOST_FILES = 100
+MAX_FILES = 100
 """Most files that workers see empty: the last ones that this process loaded or wrote."""
 
 _files: dict[str, None] = {}
@@ -213,7 +213,7 @@ def kept_secret(path: Path) -> RunSecret:
 
 def secret_files() -> tuple[str, ...]:
     """Returns the files with a secret that this process knows. Workers see them empty."""
-    return tuple(path for path in _files if os.path.isfile(path))[-MOST_FILES:]
+    return tuple(path for path in _files if os.path.isfile(path))[-MAX_FILES:]
 
 
 class _File(Record):

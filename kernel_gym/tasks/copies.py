@@ -8,7 +8,7 @@ import re
 
 from kernel_gym.tasks.task import Task
 
-_LONGEST = 200_000
+MAX_SOURCE_CHARACTERS = 200_000
 """Longer sources are compared as they are, in characters."""
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 
@@ -25,7 +25,7 @@ def is_copy(task: Task, source: str) -> bool:
 def fingerprint(source: str) -> str:
     """Returns a hash of what a source does: without comments, docstrings and layout."""
     text = source
-    if len(source) <= _LONGEST:
+    if len(source) <= MAX_SOURCE_CHARACTERS:
         text = _python(source) or "".join(_COMMENT.sub("", source).split())
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 

@@ -30,7 +30,7 @@ CPU = torch.device("cpu")
 UNTIMED_KINDS = frozenset({Kind.EDGE, Kind.REACH})
 """Unseen workloads of these kinds are checked and not timed, since a launch or one long row takes
 most of their time."""
-LEAST_TIMED = 0.1
+MIN_TIMED_SHARE = 0.1
 """Least elements of a drawn workload that is timed, as a share of the smallest train workload's."""
 PRODUCTION_POINTS = 12
 """Least number of production points; the declared ones are combined until there are so many."""
@@ -229,7 +229,7 @@ def _draw_dims(
             raise ValueError(f"{problem.name}: no production workload at scale {scale} is free")
         return rng.choice(fresh)
     limit = budget(problem, scale)
-    least = LEAST_TIMED * min(map(problem.elements, problem.train[scale]))
+    least = MIN_TIMED_SHARE * min(map(problem.elements, problem.train[scale]))
     for _ in range(ATTEMPTS):
         base = rng.choice(problem.train[scale])
         dims = _PROPOSE[kind](problem, scale, base, rng)
@@ -251,7 +251,7 @@ def production_points(problem: Problem, scale: Scale) -> tuple[Dims, ...]:
     """
     declared, train = problem.production[scale], problem.train[scale]
     limit = budget(problem, scale)
-    least = LEAST_TIMED * min(map(problem.elements, train))
+    least = MIN_TIMED_SHARE * min(map(problem.elements, train))
     kept = list(declared)
     for base, other in itertools.product((*declared, *train), repeat=2):
         for axis in problem.axes:
@@ -302,16 +302,16 @@ def unseen_workloads(problem: Problem, scale: Scale, language: str, seed: int) -
 
 
 _OFFSET_BYTES = 16
-_MOST_PADDING = 64
+_MAX_PADDING = 64
 """Most elements between the end of a row and the start of the next row in a strided layout."""
 
 
 def _strided(tensor: torch.Tensor, rng: random.Random) -> torch.Tensor:
-    """Returns a view of equal values with 1 to `_MOST_PADDING` unused elements after each row."""
+    """Returns a view of equal values with 1 to `_MAX_PADDING` unused elements after each row."""
     if tensor.dim() < 2:
         return tensor
     *lead, last = tensor.shape
-    storage = torch.zeros((*lead, last + rng.randint(1, _MOST_PADDING)), dtype=tensor.dtype)
+    storage = torch.zeros((*lead, last + rng.randint(1, _MAX_PADDING)), dtype=tensor.dtype)
     view = storage[..., :last]
     view.copy_(tensor)
     return view

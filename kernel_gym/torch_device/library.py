@@ -166,15 +166,15 @@ def released() -> list[int]:
     """Takes the addresses that PyTorch has freed since the last call."""
     assert _library is not None
     addresses: list[int] = []
-    count = _MOST_FREED
-    while count == _MOST_FREED:
-        count = _library.torch_device_released(_freed, _MOST_FREED)
+    count = _MAX_FREED
+    while count == _MAX_FREED:
+        count = _library.torch_device_released(_freed, _MAX_FREED)
         addresses += _freed[:count]
     return addresses
 
 
-_MOST_FREED = 256
-_freed = (_LONG * _MOST_FREED)()
+_MAX_FREED = 256
+_freed = (_LONG * _MAX_FREED)()
 
 
 def refuse_to_compute(capturing: bool) -> None:

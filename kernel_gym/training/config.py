@@ -12,9 +12,12 @@ import types
 import typing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from kernel_gym.errors import InputError
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 
 class ConfigError(InputError, ValueError):
@@ -191,12 +194,15 @@ def read_config(path: Path) -> TrainConfig:
         raise ConfigError(f"{path}: {error}") from error
 
 
-def make_config(data: dict[str, Any]) -> TrainConfig:
+Kind = TypeVar("Kind", bound="DataclassInstance")
+
+
+def make_config(data: dict[str, object]) -> TrainConfig:
     """A configuration from plain data; raises :class:`ConfigError` like :func:`read_config`."""
     return _build(TrainConfig, data, "")
 
 
-def _build(kind: Any, data: Any, where: str) -> Any:
+def _build(kind: type[Kind], data: object, where: str) -> Kind:
     if not isinstance(data, dict):
         raise ConfigError(f"key {where!r}: found {data!r}, expected a table")
     fields = {f.name: f for f in dataclasses.fields(kind)}
@@ -213,22 +219,24 @@ def _build(kind: Any, data: Any, where: str) -> Any:
     return kind(**given)
 
 
-def _value(kind: Any, value: Any, where: str) -> Any:
+def _value(kind: object, value: object, where: str) -> object:
     """The value in the type of its field: a scalar, a literal, a tuple of strings or a table."""
-    if dataclasses.is_dataclass(kind):
+    if isinstance(kind, type) and dataclasses.is_dataclass(kind):
         return _build(kind, value, where)
     if typing.get_origin(kind) is Literal:
         options = typing.get_args(kind)
         _expect(value in options, where, value, f"one of {', '.join(options)}")
         return value
     if isinstance(kind, types.GenericAlias):
-        strings = isinstance(value, list) and all(isinstance(item, str) for item in value)
-        _expect(strings, where, value, "a list of words")
-        return tuple(value)
+        words = value if isinstance(value, list) else [None]
+        _expect(all(isinstance(word, str) for word in words), where, value, "a list of words")
+        return tuple(words)
     if kind is float and type(value) is int:
         return float(value)
-    _expect(type(value) is kind, where, value, f"a value of type {kind.__name__}")
-    _expect(kind not in (int, float) or value >= 0, where, value, "no negative number")
+    name = getattr(kind, "__name__", str(kind))
+    _expect(type(value) is kind, where, value, f"a value of type {name}")
+    negative = isinstance(value, int | float) and value < 0
+    _expect(not negative, where, value, "no negative number")
     return value
 
 
@@ -236,6 +244,6 @@ def _join(where: str, key: str) -> str:
     return f"{where}.{key}" if where else key
 
 
-def _expect(holds: bool, key: str, found: Any, expected: str) -> None:
+def _expect(holds: bool, key: str, found: object, expected: str) -> None:
     if not holds:
         raise ConfigError(f"key {key!r}: found {found!r}, expected {expected}")

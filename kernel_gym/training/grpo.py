@@ -7,9 +7,9 @@ batch in parallel. With several turns, :mod:`kernel_gym.training.turns` plays th
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from kernel_gym.episodes.conversation import LaunchPrompt, Prompt
 from kernel_gym.episodes.edits import submission, varied_starts
@@ -21,6 +21,21 @@ from kernel_gym.training.scoring import Scorer
 from kernel_gym.training.sft import lora, machine, quiet
 from kernel_gym.training.stopping import Stopping
 from kernel_gym.training.turns import Episodes, step_draw
+
+if TYPE_CHECKING:
+    from transformers import (
+        PreTrainedModel,
+        PreTrainedTokenizerBase,
+        TrainerCallback,
+        TrainerControl,
+        TrainerState,
+        TrainingArguments,
+    )
+    from trl import GRPOConfig
+
+
+Completion = str | Sequence[Mapping[str, str]]
+"""A reply as TRL passes it: a text, or a chat of messages."""
 
 
 class GymReward:
@@ -45,13 +60,13 @@ class GymReward:
 
     def __call__(
         self,
-        completions: Sequence[Any],
+        completions: Sequence[Completion],
         task: Sequence[str],
         start: Sequence[str] | None = None,
         log_metric: Callable[[str, float], None] | None = None,
         credit: Sequence[float | None] | None = None,
-        trainer_state: Any = None,
-        **_: Any,
+        trainer_state: TrainerState | None = None,
+        **_: object,
     ) -> list[float | None]:
         """One reward for each completion; `credit` has those of episodes played by `Episodes`.
 
@@ -65,6 +80,8 @@ class GymReward:
                 Episode(get_task(name), start=source)
                 for name, source in zip(task, start or [""] * len(task), strict=True)
             ]
+            if trainer_state is None:
+                raise ValueError("a step has no state of its trainer: give it, or `credit`")
             rewards = self._score(completions, episodes, step_draw(trainer_state), log_metric)
         if not self.leave_one_out:
             return rewards
@@ -73,7 +90,7 @@ class GymReward:
 
     def _score(
         self,
-        completions: Sequence[Any],
+        completions: Sequence[Completion],
         episodes: Sequence[Episode],
         draw: str,
         log_metric: Callable[[str, float], None] | None,
@@ -104,14 +121,14 @@ def leave_one_out(group: Sequence[float | None]) -> list[float | None]:
 
 def grpo(
     config: TrainConfig,
-    model: Any,
-    tokenizer: Any,
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
     scorer: Scorer,
     prompt: Prompt,
     folder: Path,
     journal: Journal,
-    on_save: Callable[[Any, Path, int, bool], object],
-) -> Any:
+    on_save: Callable[[PreTrainedModel, Path, int, bool], object],
+) -> PreTrainedModel:
     """Trains on the gym's rewards; continues from the last checkpoint in the folder, if any.
 
     SIGINT or SIGTERM ends the training with a checkpoint after the current step.
@@ -158,10 +175,10 @@ def grpo(
     journal.rewind(int(last.rpartition("-")[2]) if last else 0)
     with stopping.listening():
         trainer.train(resume_from_checkpoint=last)
-    return trainer.model
+    return cast("PreTrainedModel", trainer.model)
 
 
-def dataset_rows(tasks: Sequence[str], prompt: Prompt, options: Grpo) -> list[dict[str, Any]]:
+def dataset_rows(tasks: Sequence[str], prompt: Prompt, options: Grpo) -> list[dict[str, object]]:
     """The prompts, each with the same frequency, for a whole number of steps.
 
     Args:
@@ -175,7 +192,7 @@ def dataset_rows(tasks: Sequence[str], prompt: Prompt, options: Grpo) -> list[di
     Raises:
         ValueError: A task has no launch whose block size can be varied.
     """
-    rows = []
+    rows: list[dict[str, object]] = []
     for name in tasks:
         for start, text in _starts(get_task(name), prompt, options):
             content = [{"role": "user", "content": text}]
@@ -195,7 +212,7 @@ def _starts(task: Task, prompt: Prompt, options: Grpo) -> list[tuple[str, str]]:
     return [(start, prompt.of(task, start)) for start in starts]
 
 
-def _arguments(config: TrainConfig, folder: Path) -> Any:
+def _arguments(config: TrainConfig, folder: Path) -> GRPOConfig:
     from trl import GRPOConfig
 
     options = config.grpo
@@ -223,14 +240,24 @@ def _vllm(options: Grpo) -> dict[str, Any]:
     return {} if options.vllm == "off" else {"use_vllm": True, "vllm_mode": options.vllm}
 
 
-def _saving(on_save: Callable[[Any, Path, int, bool], object], folder: Path) -> Any:
+def _saving(
+    on_save: Callable[[PreTrainedModel, Path, int, bool], object], folder: Path
+) -> TrainerCallback:
     """A callback that calls `on_save` at each checkpoint and keeps the trainer's random state."""
     import torch
     from transformers import TrainerCallback
 
     class Saving(TrainerCallback):
-        def on_save(self, args: Any, state: Any, control: Any, model: Any = None, **_: Any) -> None:
+        def on_save(
+            self,
+            args: TrainingArguments,
+            state: TrainerState,
+            control: TrainerControl,
+            model: PreTrainedModel | None = None,
+            **_: object,
+        ) -> None:
             step, last = state.global_step, control.should_training_stop
+            assert model is not None, "a trainer passes its model"
             with torch.random.fork_rng():
                 model.eval()
                 on_save(model, folder / f"checkpoint-{step}", step, last)

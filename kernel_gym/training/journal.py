@@ -8,11 +8,15 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kernel_gym.records import Outcome
 from kernel_gym.storage.json_lines import drop_cut_off, write_whole
 from kernel_gym.training.scoring import Scored
+
+if TYPE_CHECKING:
+    from torch.utils.tensorboard import SummaryWriter
+    from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 METRICS, BOARD = "metrics.jsonl", "tensorboard"
 _CONSOLE = (
@@ -37,14 +41,14 @@ class Journal:
     def __init__(self, folder: Path, console: Callable[[str], None] = lambda line: None) -> None:
         self.path, self.console = folder / METRICS, console
         drop_cut_off(self.path)
-        self._board: Any = None
+        self._board: SummaryWriter | None = None
         try:
             from torch.utils.tensorboard import SummaryWriter
         except ImportError:
             return
         self._board = SummaryWriter(str(folder / BOARD))
 
-    def log(self, phase: str, step: int, values: Mapping[str, Any], progress: str = "") -> None:
+    def log(self, phase: str, step: int, values: Mapping[str, object], progress: str = "") -> None:
         """Writes the metrics of one step.
 
         Args:
@@ -73,18 +77,29 @@ class Journal:
             lines = self.path.read_text(encoding="utf-8").splitlines(keepends=True)
             write_whole(self.path, "".join(line for line in lines if _before(line, step)))
 
-    def callback(self, phase: str) -> Any:
+    def callback(self, phase: str) -> TrainerCallback:
         """A callback for a trainer of transformers that writes its logs to this journal."""
         from transformers import TrainerCallback
 
         journal = self
 
         class Written(TrainerCallback):
-            def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+            def on_train_begin(
+                self,
+                args: TrainingArguments,
+                state: TrainerState,
+                control: TrainerControl,
+                **_: object,
+            ) -> None:
                 self.first, self.start = state.global_step, time.monotonic()
 
             def on_log(
-                self, args: Any, state: Any, control: Any, logs: Any = None, **_: Any
+                self,
+                args: TrainingArguments,
+                state: TrainerState,
+                control: TrainerControl,
+                logs: Mapping[str, object] | None = None,
+                **_: object,
             ) -> None:
                 seconds = time.monotonic() - self.start
                 done = progress(self.first, state.global_step, state.max_steps, seconds)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from kernel_gym.episodes.conversation import Prompt
 from kernel_gym.tasks import get_task
@@ -12,16 +12,20 @@ from kernel_gym.training.config import TrainConfig
 from kernel_gym.training.corpus import CorpusRow
 from kernel_gym.training.journal import Journal
 
+if TYPE_CHECKING:
+    from peft import PeftConfig
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase, Trainer
+
 
 def sft(
     config: TrainConfig,
-    model: Any,
-    tokenizer: Any,
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
     rows: Sequence[CorpusRow],
     prompt: Prompt,
     folder: Path,
     journal: Journal,
-) -> Any:
+) -> PreTrainedModel:
     """Trains on a corpus with TRL. The loss covers the replies only.
 
     Args:
@@ -69,7 +73,7 @@ def sft(
     )
     quiet(trainer)
     trainer.train()
-    return trainer.model
+    return cast("PreTrainedModel", trainer.model)
 
 
 def machine() -> dict[str, Any]:
@@ -86,7 +90,7 @@ def machine() -> dict[str, Any]:
     }
 
 
-def lora(config: TrainConfig) -> Any:
+def lora(config: TrainConfig) -> PeftConfig | None:
     """The configuration of LoRA adapters; None trains all weights."""
     if not config.lora.rank:
         return None
@@ -101,7 +105,7 @@ def lora(config: TrainConfig) -> Any:
     )
 
 
-def quiet(trainer: Any) -> None:
+def quiet(trainer: Trainer) -> None:
     """Stops printed logs, progress bars, and warnings about deprecated calls in TRL."""
     import warnings
 

@@ -6,7 +6,10 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -45,20 +48,26 @@ class Stopping:
         if self.requested:
             raise KeyboardInterrupt
 
-    def _request(self, number: int, frame: Any) -> None:
+    def _request(self, number: int, frame: object) -> None:
         if self.requested:
             raise KeyboardInterrupt
         self.requested = True
         self._log("stopping with a checkpoint after this step; again to stop at once")
 
-    def callback(self) -> Any:
+    def callback(self) -> TrainerCallback:
         """A callback for a trainer of transformers that ends the training on request."""
         from transformers import TrainerCallback
 
         stopping = self
 
         class Stopped(TrainerCallback):
-            def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> Any:
+            def on_step_end(
+                self,
+                args: TrainingArguments,
+                state: TrainerState,
+                control: TrainerControl,
+                **_: object,
+            ) -> object:
                 if stopping.requested:
                     control.should_save = control.should_training_stop = True
                 return control

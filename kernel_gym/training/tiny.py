@@ -12,9 +12,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from kernel_gym.training.config import PolicyModel
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 END, PAD, START = "<|im_end|>", "<|endoftext|>", "<|im_start|>"
 CHAT = (
@@ -27,7 +30,7 @@ _WORD = r"\n *| ?\w+| ?[^\w\s]+"
 _EVERYWHERE = r"<<<<<<< SEARCH\n(?:(?!>>>>>>>).*\n)*>>>>>>> REPLACE ALL\n"
 
 
-def make_tokenizer(texts: Sequence[str], vocabulary: int) -> Any:
+def make_tokenizer(texts: Sequence[str], vocabulary: int) -> PreTrainedTokenizerBase:
     """Trains a tokenizer.
 
     Args:
@@ -78,7 +81,9 @@ def _shared_lines(texts: Sequence[str]) -> list[str]:
     return [line for line in often if line.strip() and not chosen.match(line)]
 
 
-def make_model(tokenizer: Any, shape: PolicyModel, seed: int) -> Any:
+def make_model(
+    tokenizer: PreTrainedTokenizerBase, shape: PolicyModel, seed: int
+) -> PreTrainedModel:
     """A small decoder with random weights.
 
     It is a Llama, because a Llama checkpoint accepts any tokenizer, while Qwen comes with its own.

@@ -20,7 +20,7 @@ import json
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from kernel_gym.episodes.conversation import PROMPTS
 from kernel_gym.executors import Executor
@@ -36,6 +36,9 @@ from kernel_gym.training.journal import Journal
 from kernel_gym.training.scoring import Scorer
 from kernel_gym.training.sft import sft
 from kernel_gym.training.tiny import make_model, make_tokenizer
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 CONFIG, HELD_OUT = "config.json", "held_out.toml"
 CORPUS, START, STEPS, FINAL = "corpus.jsonl", "sft", "grpo", "final"
@@ -116,7 +119,7 @@ class Training:
 
         tokenizer = AutoTokenizer.from_pretrained(self.folder / START, padding_side="left")
         model = AutoModelForCausalLM.from_pretrained(self.folder / START)
-        model = grpo(
+        trained = grpo(
             self.config,
             model,
             tokenizer,
@@ -126,31 +129,38 @@ class Training:
             self.journal,
             lambda *saved: self._at_checkpoint(tokenizer, *saved),
         )
-        return self._keep(model, tokenizer, self.folder / FINAL, self.config.grpo.steps)
+        return self._keep(trained, tokenizer, self.folder / FINAL, self.config.grpo.steps)
 
-    def _fresh(self, rows: list[CorpusRow]) -> tuple[Any, Any]:
+    def _fresh(self, rows: list[CorpusRow]) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
         """The model and the tokenizer that SFT starts from."""
         shape = self.config.model
         if shape.path:
             from transformers import AutoModelForCausalLM, AutoTokenizer
 
-            tokenizer = AutoTokenizer.from_pretrained(shape.path, padding_side="left")
-            return AutoModelForCausalLM.from_pretrained(shape.path), tokenizer
+            model = AutoModelForCausalLM.from_pretrained(shape.path)
+            return model, AutoTokenizer.from_pretrained(shape.path, padding_side="left")
         texts = [row.prompt or self.prompt(get_task(row.task)) for row in rows]
         texts += [row.reply or row.source for row in rows]
         tokenizer = make_tokenizer(texts, shape.vocabulary)
         return make_model(tokenizer, shape, self.config.seed), tokenizer
 
-    def _keep(self, model: Any, tokenizer: Any, folder: Path, step: int) -> Assessment:
+    def _keep(
+        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, folder: Path, step: int
+    ) -> Assessment:
         """Saves a checkpoint with its adapters merged, and assesses it."""
-        if hasattr(model, "merge_and_unload"):
-            model = model.merge_and_unload()
+        if callable(merged := getattr(model, "merge_and_unload", None)):
+            model = merged()
         model.save_pretrained(folder)
         tokenizer.save_pretrained(folder)
         return self._measure(model, tokenizer, folder, step)
 
     def _at_checkpoint(
-        self, tokenizer: Any, model: Any, folder: Path, step: int, last: bool
+        self,
+        tokenizer: PreTrainedTokenizerBase,
+        model: PreTrainedModel,
+        folder: Path,
+        step: int,
+        last: bool,
     ) -> None:
         """Adds sampling parameters to a checkpoint, and assesses it if that is due.
 
@@ -166,7 +176,9 @@ class Training:
         config = self.config
         return SamplingParams(config.gym.prompt, config.grpo.max_tokens, config.assess.temperature)
 
-    def _measure(self, model: Any, tokenizer: Any, folder: Path, step: int) -> Assessment:
+    def _measure(
+        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, folder: Path, step: int
+    ) -> Assessment:
         import torch
 
         config, params = self.config, self._sampling_params()

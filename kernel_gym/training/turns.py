@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kernel_gym.episodes.edits import submission
 from kernel_gym.episodes.episode import Episode
@@ -21,6 +21,10 @@ from kernel_gym.tasks import get_task
 from kernel_gym.training.config import Grpo
 from kernel_gym.training.journal import gym_metrics
 from kernel_gym.training.scoring import Scored, Scorer
+
+if TYPE_CHECKING:
+    from transformers import TrainerState
+    from trl import GRPOTrainer
 
 _HERE = "\x00reply\x00"
 """Stands for a reply in a rendered chat; no text of a policy contains it."""
@@ -103,7 +107,7 @@ class Episodes:
         self.options, self.scorer = options, scorer
         self.rows = {row["prompt"][0]["content"]: row for row in rows}
 
-    def __call__(self, prompts: Sequence[Any], trainer: Any) -> dict[str, Any]:
+    def __call__(self, prompts: Sequence[Any], trainer: GRPOTrainer) -> dict[str, Any]:
         """Plays the episodes of a batch.
 
         Args:
@@ -129,7 +133,7 @@ class Episodes:
         metrics = {**gym_metrics(scored), "gym/busy": statistics.fmean(busy)}
         for name, value in metrics.items():
             # TRL offers rollout functions no public way to log; the `train` extra pins its version.
-            trainer._metrics["train" if trainer.model.training else "eval"][name].append(value)
+            trainer._metrics["train" if model.training else "eval"][name].append(value)
         return self._by_turn(played) if by_turn else self._by_episode(played)
 
     def _begin(self, text: str) -> TrainingEpisode:
@@ -182,7 +186,7 @@ class Episodes:
         }
 
 
-def step_draw(state: Any) -> str:
+def step_draw(state: TrainerState) -> str:
     """The name of the draw of a step. A resumed run draws the same again.
 
     Args:

@@ -7,14 +7,13 @@ import os
 import sys
 import types
 from collections.abc import Callable
-from typing import Any
 
 from kernel_gym.sandbox.failures import BuildError
 
 MODULE = "candidate"
 
 
-def load(source: str, entry: str) -> Callable[..., Any]:
+def load(source: str, entry: str) -> Callable[..., object]:
     """Executes the source as a module and returns its entry point.
 
     Triton reads the text of kernels through `inspect`, so the source is written to a file.

@@ -85,8 +85,10 @@ def test_what_is_due_is_admitted_as_the_verdict_says(name, executors):
     stored = stored_verdict(problem)
     if stored is None:
         return
-    tried = {name: verdict.controls[name] for name in stored.controls}  # some may be newer
-    assert stored.controls == tried
+    stored_controls = {
+        name: verdict.controls[name] for name in stored.controls
+    }  # some may be newer
+    assert stored.controls == stored_controls
     for mode, found in stored.devices[device].items():
         room = pytest.approx(modes[mode].head_room, rel=0.1)
         assert found.head_room == room, "times have changed: run kernel-gym admit"

@@ -132,8 +132,8 @@ def test_the_network_is_open_if_asked_for(play):
 )
 def test_what_goes_wrong_is_recorded(play, command, reason):
     store, start, _ = play(command, seconds=2)
-    said = [end.reason for end in store.ends()] + [r.problem for r in store.records()]
-    assert reason in "; ".join(said) + start.reason
+    reasons = [end.reason for end in store.ends()] + [r.problem for r in store.records()]
+    assert reason in "; ".join(reasons) + start.reason
     assert store.is_over(TASK)
 
 

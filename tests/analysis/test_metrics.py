@@ -289,9 +289,9 @@ def test_the_command_compares_each_run_with_the_first(tmp_path):
     before = speeds(tmp_path / "a", 0.2, 0.5, 1.0, 2.0, 4.0, 8.0)
     speeds(tmp_path / "b", 0.21, 0.55, 1.1, 2.1, 4.4, 8.4)
     runs = [str(tmp_path / name) for name in "ab"]
-    said = CliRunner().invoke(app, ["compare", *runs, runs[0]]).stdout
-    assert "1.07x" in said
-    assert said.count("against") == 2
+    printed = CliRunner().invoke(app, ["compare", *runs, runs[0]]).stdout
+    assert "1.07x" in printed
+    assert printed.count("against") == 2
     output = json.loads(CliRunner().invoke(app, ["compare", *runs, "--json"]).stdout)
     (other,) = output["others"]
     assert other["complete"] is True

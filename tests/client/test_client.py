@@ -51,8 +51,8 @@ def test_a_request_is_sent_again_until_it_is_answered():
 @pytest.mark.parametrize(
     ("answer", "longest"),
     [
-        (HttpAnswer(0, b"lost"), calls.LONGEST_ABSENCE),
-        (HttpAnswer(503, b"busy"), calls.LONGEST_WAIT),
+        (HttpAnswer(0, b"lost"), calls.MAX_ABSENCE_SECONDS),
+        (HttpAnswer(503, b"busy"), calls.MAX_RETRY_SECONDS),
     ],
 )
 def test_a_service_that_is_started_again_soon_has_its_clients_back(answer, longest):
@@ -60,7 +60,7 @@ def test_a_service_that_is_started_again_soon_has_its_clients_back(answer, longe
     _, asked = drive(calls.info(600.0), [*[answer] * 12, good])
     pauses = [one.seconds for one in asked if isinstance(one, Pause)]
     assert longest / 2 <= max(pauses) <= longest
-    assert pauses[0] <= calls.FIRST_WAIT
+    assert pauses[0] <= calls.FIRST_RETRY_SECONDS
 
 
 def test_a_submission_keeps_its_key():

@@ -81,8 +81,8 @@ def test_outputs_are_counted_before_they_are_read():
     def never(*_):
         raise AssertionError("memory is read")
 
-    said = parse_call({"outputs": [GOOD] * 5}, [STATED]).outputs
-    read = read_outputs(said, [STATED], {}, never, never)
+    parsed = parse_call({"outputs": [GOOD] * 5}, [STATED]).outputs
+    read = read_outputs(parsed, [STATED], {}, never, never)
     assert len(read) == 5
     assert all(output.tensor is None for output in read)
 
@@ -108,10 +108,10 @@ def test_an_answer_of_another_form_is_refused(answer):
 
 def test_names_of_refused_operators_are_short_lines():
     refused = [["A" * 9000] * 119, "\ud800", "x" * 9000, *["y"] * 900]
-    said = parse_call({"outputs": [GOOD], "refused": refused}, [STATED]).refused
-    assert said[:2] == ("a list", "\\ud800")
-    assert len(said) == 16
-    assert max(map(len, said)) == 120
+    parsed = parse_call({"outputs": [GOOD], "refused": refused}, [STATED]).refused
+    assert parsed[:2] == ("a list", "\\ud800")
+    assert len(parsed) == 16
+    assert max(map(len, parsed)) == 120
 
 
 def nested(depth):

@@ -44,7 +44,7 @@ from tests.records import evaluation, workload
 TASK = get_task("triton2triton/softmax")
 DIMS = {"rows": 64, "cols": 256}
 BATCH = 10
-MOST_GROWTH = 100 << 20
+MAX_GROWTH = 100 << 20
 SEEDS = st.integers(0, 2**64 - 1)
 USUAL = {"deadline": None, "suppress_health_check": list(HealthCheck)}
 
@@ -55,7 +55,7 @@ def growth():
     Path("/proc/self/clear_refs").write_text("5")
     before = peak()
     yield
-    assert peak() - before < MOST_GROWTH
+    assert peak() - before < MAX_GROWTH
 
 
 def peak():
@@ -79,8 +79,8 @@ def play_answers(seed):
         answer = hostile.message(draws, hostile.answers())
         labels, message = (), ""
         try:
-            said = parse_call(answer, stated)
-            labels, message = said.refused, str(said.outputs[:1])
+            parsed = parse_call(answer, stated)
+            labels, message = parsed.refused, str(parsed.outputs[:1])
         except BadAnswerError as error:
             message = str(error)
         failed = parse_failure(answer.get("error"))

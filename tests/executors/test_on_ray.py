@@ -3,7 +3,7 @@
 import pytest
 
 from kernel_gym.executors import make_executor
-from kernel_gym.executors.on_ray import MOST_PER_GPU, RayExecutor, gpu_share
+from kernel_gym.executors.on_ray import MAX_ACTORS_PER_GPU, RayExecutor, gpu_share
 from kernel_gym.records import Outcome
 from kernel_gym.tasks import get_task
 from tests.executors.test_executors import SLEEPS, TASK
@@ -16,12 +16,12 @@ SIM = {"device": "sim:gfx942"}
 @pytest.mark.parametrize("workers", [1, 2, 5, 6, 7, 20, 24, 100])
 def test_as_many_actors_as_must_share_a_gpu_fit_one_and_no_more(workers, gpus):
     share = round(1e4 * gpu_share(workers, gpus))  # Ray counts in ten thousandths
-    wanted = min(MOST_PER_GPU, -(-workers // gpus))
+    wanted = min(MAX_ACTORS_PER_GPU, -(-workers // gpus))
     assert wanted * share <= 10_000 < (wanted + 1) * share
 
 
 def test_before_a_cluster_has_gpus_they_will_be_shared_by_as_many_as_can_be():
-    assert gpu_share(4, 0) == 1 / MOST_PER_GPU
+    assert gpu_share(4, 0) == 1 / MAX_ACTORS_PER_GPU
 
 
 def test_the_records_are_those_of_the_inline_executor(cluster):

@@ -66,7 +66,7 @@ def softmax(x):
 BEYOND_ONE_COLUMN = SOURCE.replace(
     "axis=0), mask=at < cols", "axis=0), mask=at < tl.maximum(cols, 2)"
 )
-REGISTERS, GRANULE, MOST_WAVES = 512, 8, 8
+REGISTERS, GRANULE, MAX_WAVES_PER_SIMD = 512, 8, 8
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +82,7 @@ def right(evaluator):
 
 def waves_that_fit(kernel: KernelFacts) -> int:
     granules = -(-max(1, kernel.vgprs) // GRANULE)  # AGPRs are among them
-    return min(MOST_WAVES, REGISTERS // (granules * GRANULE))
+    return min(MAX_WAVES_PER_SIMD, REGISTERS // (granules * GRANULE))
 
 
 def test_facts_are_of_the_workload_with_most_left_to_earn(right):
@@ -101,7 +101,7 @@ def test_registers_and_waves_are_of_one_binary(right):
     (kernel,) = right.kernels
     assert kernel.name == "long_row"
     assert kernel.vgprs < 64  # whole_row has 64 values a lane where a row has 4096
-    assert kernel.waves_per_simd == waves_that_fit(kernel) == MOST_WAVES
+    assert kernel.waves_per_simd == waves_that_fit(kernel) == MAX_WAVES_PER_SIMD
     assert len(kernel.binary) == 12
 
 

@@ -69,9 +69,9 @@ class Handler(BaseHTTPRequestHandler):
 
 def completion(content="", finish_reason="stop", **message):
     """A whole answer."""
-    said = {"role": "assistant", "content": content, **message}
+    reply = {"role": "assistant", "content": content, **message}
     usage = {"prompt_tokens": 1000, "completion_tokens": 50}
-    return {"choices": [{"message": said, "finish_reason": finish_reason}], "usage": usage}
+    return {"choices": [{"message": reply, "finish_reason": finish_reason}], "usage": usage}
 
 
 @contextmanager

@@ -85,8 +85,8 @@ def test_a_policy_refuses_options_that_it_does_not_have(tmp_path):
 
 def test_the_limit_of_tokens_is_sent_by_the_name_that_the_server_wants(server):
     def refuse(body):
-        said = "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead."
-        return (400, {"error": {"message": said}}) if "max_tokens" in body else None
+        refusal = "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead."
+        return (400, {"error": {"message": refusal}}) if "max_tokens" in body else None
 
     server.refuse = refuse
     replies = policy(server, parallel=1).reply([chat("x = 1"), chat("x = 2")])
@@ -108,9 +108,9 @@ def test_a_server_that_is_away_is_waited_for_and_says_so_once(server, caplog):
     (reply,) = player.reply([chat("x = 2")])
     assert (first.source, reply.source) == ("x = 1\n", "x = 2\n")
     assert len(server.seen) == 42
-    said = [record.getMessage() for record in caplog.records]
-    assert len(said) == 1
-    assert "status 502: gone; waiting for it, 60 s more at most" in said[0]
+    logged = [record.getMessage() for record in caplog.records]
+    assert len(logged) == 1
+    assert "status 502: gone; waiting for it, 60 s more at most" in logged[0]
 
 
 def test_waits_grow_to_a_limit_and_are_not_all_alike():

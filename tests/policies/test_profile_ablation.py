@@ -32,11 +32,11 @@ def rule(text):
     if fastest == text:
         return sources[0]
     block = int(_BLOCK.search(sources[0])[1])
-    tried = {int(size) for source in sources for size in _BLOCK.findall(source)}
+    sizes = {int(size) for source in sources for size in _BLOCK.findall(source)}
     coin = hashlib.sha256("".join(sources).encode()).digest()[0] % 2
     larger = "bound by latency" in fastest or coin
     steps = (4, 2) if larger else (1 / 4, 1 / 2)
-    new = next((int(block * s) for s in steps if int(block * s) not in tried), block)
+    new = next((int(block * s) for s in steps if int(block * s) not in sizes), block)
     return _BLOCK.sub(f"BLOCK={max(16, new)}", sources[0])
 
 

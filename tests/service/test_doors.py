@@ -17,8 +17,9 @@ from kernel_gym.executors.inline import InlineExecutor
 from kernel_gym.service import tasks as service_tasks
 from kernel_gym.service.app import make_app
 from kernel_gym.service.bodies import MAX_ERRORS, MAX_STRUCTURE_BYTES, BadBody, parse_body
+from kernel_gym.service.jobs import Job
 from kernel_gym.service.settings import ServiceSettings, Token
-from kernel_gym.service.store import Job, Store
+from kernel_gym.service.store import Store
 from kernel_gym.service.workspaces import session_of_secret, session_secret
 from kernel_gym.storage.secret import RunSecret
 from kernel_gym.tasks.workload import Split

@@ -76,7 +76,7 @@ def test_a_failed_commit_changes_no_counter(tmp_path):
     store = Store(tmp_path)
     pages = store._db.execute("PRAGMA page_count").fetchone()[0]
     store._db.execute(f"PRAGMA max_page_count = {pages}")  # a full disk
-    from kernel_gym.service.store import Job
+    from kernel_gym.service.jobs import Job
 
     job = Job("1", "anybody", "key", TASK, "x" * 100_000, 0, "kernel-opt")
     with pytest.raises(sqlite3.OperationalError, match="full"):

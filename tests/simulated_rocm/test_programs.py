@@ -101,8 +101,8 @@ def test_lds_addresses_wrap_and_are_checked_after_that(build):
 def test_kernels_print(build):
     done = run(build(FOLDER / "prints.hip"))
     words = "even", "a word of more than eight characters"
-    said = [f"{i} {words[i]} {1.5 * i:5.2f} {'AB'[i]} ff 1234567890123%" for i in (0, 1, 0, 1)]
-    assert done.stdout.splitlines() == ["before", *said, "after"]
+    expected = [f"{i} {words[i]} {1.5 * i:5.2f} {'AB'[i]} ff 1234567890123%" for i in (0, 1, 0, 1)]
+    assert done.stdout.splitlines() == ["before", *expected, "after"]
     assert done.returncode == 0
 
 

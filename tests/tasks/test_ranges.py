@@ -33,7 +33,7 @@ from kernel_gym.tasks.special_values import EXTREMES, SHIFTED, is_special
 each_problem = pytest.mark.parametrize("name", problem_names())
 SLACK = 1e-4
 """Rounding of a stated limit to three digits, and of a drawn value to its type."""
-LEAST_SHARE = 0.2
+MIN_SHARE = 0.2
 """The least share of a stated limit that is drawn on the simulator. Limits of normal values leave
 room for the more of them that a GPU's sizes have."""
 
@@ -78,7 +78,7 @@ def test_text_and_draws_agree(name):
         slack = SLACK * max(abs(limits[0]), abs(limits[1]))
         assert limits[0] - slack <= low <= high <= limits[1] + slack, (arg.name, low, high)
         if isinstance(arg, TensorArg):
-            assert max(-low, high) >= LEAST_SHARE * max(-limits[0], limits[1]), (arg.name, high)
+            assert max(-low, high) >= MIN_SHARE * max(-limits[0], limits[1]), (arg.name, high)
         if arg.name in ranges.drawn and isinstance(limits[0], int):
             assert (low, high) == limits, arg.name
 

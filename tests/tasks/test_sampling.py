@@ -35,7 +35,7 @@ from kernel_gym.tasks.far_ends import (
     set_bytes,
 )
 from kernel_gym.tasks.ranges import special_distributions
-from kernel_gym.tasks.sampling import LEAST_TIMED, PRODUCTION_POINTS, production_points
+from kernel_gym.tasks.sampling import MIN_TIMED_SHARE, PRODUCTION_POINTS, production_points
 from kernel_gym.tasks.special_values import is_special
 
 SEEDS = 1000
@@ -48,7 +48,7 @@ def test_unseen_workloads_are_legal_new_and_of_every_kind(name, scale):
     train = [dict(dims) for dims in problem.train[scale]]
     limit = budget(problem, scale)
     production = [dict(dims) for dims in production_points(problem, scale)]
-    least = LEAST_TIMED * min(map(problem.elements, train))
+    least = MIN_TIMED_SHARE * min(map(problem.elements, train))
     for seed in range(SEEDS):
         drawn = unseen_workloads(problem, scale, "triton", seed)
         assert tuple(w.kind for w in drawn) == UNSEEN_KINDS

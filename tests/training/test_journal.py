@@ -36,17 +36,17 @@ def test_a_resumed_run_forgets_the_steps_that_it_takes_again(tmp_path):
 
 
 def test_a_line_says_how_far_the_phase_is_and_none_is_empty(tmp_path):
-    said = []
-    journal = Journal(tmp_path, said.append)
+    logged = []
+    journal = Journal(tmp_path, logged.append)
     journal.log("grpo", 12, {"loss": 0.5, "gym/reward": 0.25}, " of 60, 3 min left")
     journal.log("grpo", 60, {"train_runtime": 100.0})
     journal.close()
-    assert said == ["grpo 12 of 60, 3 min left: loss 0.5, reward 0.25"]
+    assert logged == ["grpo 12 of 60, 3 min left: loss 0.5, reward 0.25"]
     assert len((tmp_path / METRICS).read_text().splitlines()) == 2
 
 
 @pytest.mark.parametrize(
-    ("first", "step", "steps", "seconds", "said"),
+    ("first", "step", "steps", "seconds", "logged"),
     [
         (0, 1, 60, 2.0, " of 60, 2 min left"),
         (36, 48, 60, 12.0, " of 60, 12 s left"),
@@ -55,6 +55,6 @@ def test_a_line_says_how_far_the_phase_is_and_none_is_empty(tmp_path):
     ],
 )
 def test_the_rest_takes_as_long_as_the_steps_since_it_was_resumed(
-    first, step, steps, seconds, said
+    first, step, steps, seconds, logged
 ):
-    assert progress(first, step, steps, seconds) == said
+    assert progress(first, step, steps, seconds) == logged

@@ -118,7 +118,7 @@ def test_a_run_that_is_stopped_saves_its_step_and_ends_the_same(
     from kernel_gym.training.train import Training
 
     folder, (_, final) = run
-    copy, said, score = tmp_path / "copy", [], Scorer.__call__
+    copy, logged, score = tmp_path / "copy", [], Scorer.__call__
     shutil.copytree(folder, copy, ignore=shutil.ignore_patterns("final", "grpo"))
     asked = config(copy, save_every=60)
     (copy / "config.json").write_text(json.dumps(asdict(asked)))
@@ -130,9 +130,9 @@ def test_a_run_that_is_stopped_saves_its_step_and_ends_the_same(
 
     monkeypatch.setattr(Scorer, "__call__", stop)
     with pytest.raises(KeyboardInterrupt):
-        Training(asked, executor, resume=True, log=said.append).run()
+        Training(asked, executor, resume=True, log=logged.append).run()
     monkeypatch.setattr(Scorer, "__call__", score)
-    assert "stopping with a checkpoint after this step; again to stop at once" in said
+    assert "stopping with a checkpoint after this step; again to stop at once" in logged
     assert [path.name for path in (copy / "grpo").iterdir() if path.is_dir()] == ["checkpoint-1"]
     _, again = Training(asked, executor, resume=True).run()
     assert rewards_of(again) == rewards_of(final)
@@ -141,20 +141,20 @@ def test_a_run_that_is_stopped_saves_its_step_and_ends_the_same(
 
 
 def test_a_second_signal_stops_at_once():
-    said = []
-    stopping = Stopping(said.append)
+    logged = []
+    stopping = Stopping(logged.append)
     before = signal.getsignal(signal.SIGINT)
 
     def stopped_twice():
         with stopping.listening():
             os.kill(os.getpid(), signal.SIGINT)
-            said.append("went on")
+            logged.append("went on")
             os.kill(os.getpid(), signal.SIGINT)
-            said.append("never said")
+            logged.append("never said")
 
     with pytest.raises(KeyboardInterrupt):
         stopped_twice()
-    assert said[1:] == ["went on"]
+    assert logged[1:] == ["went on"]
     assert signal.getsignal(signal.SIGINT) is before
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated, Any, Protocol
 
 import typer
 from rich.progress import track
@@ -73,7 +73,7 @@ def envs(
     def source() -> str:
         return f"{kernel}\n{comment} {next(numbers)}\n"
 
-    ways: dict[str, tuple[Any, int]] = {
+    ways: dict[str, tuple[Playable, int]] = {
         "one env": (single, 1),
         "eight in sequence": (sequential, NUM_ENVS),
         f"vector env, {executor}": (vector, NUM_ENVS),
@@ -85,7 +85,7 @@ def envs(
 
 
 def _rates(
-    ways: dict[str, tuple[Any, int]], rounds: int, source: Callable[[], str]
+    ways: dict[str, tuple[Playable, int]], rounds: int, source: Callable[[], str]
 ) -> dict[str, float]:
     """Returns steps per second of each way. The ways alternate, so that other load affects all."""
     seconds = dict.fromkeys(ways, 0.0)
@@ -101,7 +101,20 @@ def _rates(
     return {name: rounds * NUM_ENVS / spent for name, spent in seconds.items()}
 
 
-def _step(env: Any, width: int, source: Callable[[], str]) -> None:
+class Playable(Protocol):
+    """One environment or a vector of them."""
+
+    def reset(self, *, seed: int) -> object:
+        """Starts an episode."""
+
+    def step(self, action: Any, /) -> tuple[Any, ...]:
+        """Plays one step."""
+
+    def close(self) -> None:
+        """Ends the episodes."""
+
+
+def _step(env: Playable, width: int, source: Callable[[], str]) -> None:
     """Makes one step. It must pass, because a failure is fast and would distort the figure."""
     info = env.step(source() if width == 1 else tuple(source() for _ in range(width)))[4]
     outcomes = {info["outcome"]} if width == 1 else set(info["outcome"])

@@ -10,7 +10,7 @@ import threading
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 from rich.progress import track
@@ -28,6 +28,12 @@ from kernel_gym.commands.common import (
     one_line_errors,
     print_json,
 )
+
+if TYPE_CHECKING:
+    from kernel_gym.commands.output import Row
+    from kernel_gym.devices.base import Device, TimedSession
+    from kernel_gym.executors.base import EvaluationRequest
+    from kernel_gym.tasks import Task
 
 TASK = "triton2triton/softmax"
 SLOWDOWNS = (0, 10, 20, 50, 100, 150, 300)
@@ -102,7 +108,7 @@ def timing(
     console.print(table)
 
 
-def _timing_rows(name: str, repeats: int) -> Iterator[dict[str, Any]]:
+def _timing_rows(name: str, repeats: int) -> Iterator[Row]:
     from kernel_gym.devices import describe, open_device
     from kernel_gym.devices.base import Exclusivity, TimingMethod
     from kernel_gym.judge.timing.gpu import compare_sessions
@@ -125,27 +131,28 @@ def _timing_rows(name: str, repeats: int) -> Iterator[dict[str, Any]]:
     device.close()
 
 
-def _session(device: Any, task: Any, extra: int) -> Any:
+def _session(device: Device, task: Task, extra: int) -> TimedSession:
     session = device.open(task, trusted=True)
     failed = session.load(KERNEL.format(extra=extra))
     assert failed is None, failed
-    return session
+    return cast("TimedSession", session)
 
 
 def _summarise(
-    device: Any,
-    task: Any,
+    device: Device,
+    task: Task,
     dims: dict[str, int],
     extra: float,
     noise: float,
-    *sides_and_repeats: Any,
-) -> dict[str, Any]:
+    baseline: TimedSession,
+    other: TimedSession,
+    repeats: int,
+) -> Row:
     from kernel_gym.judge.timing.deferred_checks import DeferredChecks
     from kernel_gym.judge.timing.gpu import compare_sessions
     from kernel_gym.judge.timing.paired import PairedResult
     from kernel_gym.tasks.workload import Kind, Split, Workload
 
-    baseline, other, repeats = sides_and_repeats
     workload = Workload(dims, Split.TRAIN, Kind.TRAIN, distribution="normal")
     deferred = DeferredChecks()
     results = [
@@ -229,7 +236,7 @@ def throughput(
     _show_throughput(60 * count / spent, outcomes, labels, dict(stages), busy.share, json)
 
 
-def _requests(suite: str, language: str, broken: bool) -> Iterator[Any]:
+def _requests(suite: str, language: str, broken: bool) -> Iterator[EvaluationRequest]:
     """Yields baselines of a suite in turn, each with a new comment, so that no cache has it."""
     from kernel_gym.executors import EvaluationRequest
     from kernel_gym.tasks import load_suite

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from typer.core import TyperCommand
@@ -20,6 +20,12 @@ from kernel_gym.commands.common import (
 from kernel_gym.commands.sim import show
 from kernel_gym.errors import InputError
 
+if TYPE_CHECKING:
+    from typer._click import Context
+
+    from kernel_gym.programs.results import ProgramResult, Summary
+    from kernel_gym.simulated_rocm.settings import SimSettings
+
 DEVICE = "sim:gfx942"
 COMMAND = "kernel_gym.command"
 """The key of the words behind `--` in the context."""
@@ -30,7 +36,7 @@ DOCUMENTS = "processes"
 class SimCommand(TyperCommand):
     """Keeps the words behind `--` apart: they are a command, or arguments of the file before."""
 
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+    def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
         """Parses what comes before `--`."""
         if "--" in args:
             place = args.index("--")
@@ -38,7 +44,7 @@ class SimCommand(TyperCommand):
             args = args[:place]
         return super().parse_args(ctx, args)
 
-    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+    def collect_usage_pieces(self, ctx: Context) -> list[str]:
         """Returns the words of the usage line."""
         return ["[OPTIONS]", "FILE [ARGUMENTS]... | [OPTIONS] -- COMMAND..."]
 
@@ -118,8 +124,8 @@ def _confined_file(command: list[str]) -> tuple[Path, list[str], None]:
 
 
 def _run_file(
-    file: Path, arguments: list[str], settings: Any, timeout: float | None
-) -> dict[str, Any]:
+    file: Path, arguments: list[str], settings: SimSettings, timeout: float | None
+) -> ProgramResult:
     from kernel_gym.programs.confined import LANGUAGES, TIMEOUT, run_program
     from kernel_gym.symbols import plain_name
 
@@ -132,10 +138,15 @@ def _run_file(
         source = file.read_text(encoding="utf-8")
     except UnicodeDecodeError:
         raise InputError(f"{file.name} is not UTF-8 text") from None
-    header = {"name": file.name, "language": language, "source": source, "arguments": arguments}
+    header: dict[str, object] = {
+        "name": file.name,
+        "language": language,
+        "source": source,
+        "arguments": arguments,
+    }
     with messages.status(f"running {file.name} on {settings.device}") as status:
 
-        def watch(summary: Any) -> None:
+        def watch(summary: Summary) -> None:
             last = plain_name(next(reversed(summary.kernels), ""))
             status.update(f"{summary.launches} launches, last of a new kernel {last}")
 
@@ -143,17 +154,17 @@ def _run_file(
 
 
 def _run_words(
-    words: list[str], settings: Any, timeout: float | None, out: Path | None, json: bool
-) -> dict[str, Any]:
+    words: list[str], settings: SimSettings, timeout: float | None, out: Path | None, json: bool
+) -> ProgramResult:
     from dataclasses import replace
 
     from kernel_gym.programs.command import CommandError, run_command
     from kernel_gym.programs.results import read_results
-    from kernel_gym.simulated_rocm.settings import LONGEST_LAUNCH
+    from kernel_gym.simulated_rocm.settings import MAX_LAUNCH_SECONDS
 
     with tempfile.TemporaryDirectory(prefix="kernel-gym-") as temporary:
         folder = Path(temporary) if out is None else _empty(out / DOCUMENTS)
-        limit = min(timeout, LONGEST_LAUNCH) if timeout else LONGEST_LAUNCH
+        limit = min(timeout, MAX_LAUNCH_SECONDS) if timeout else MAX_LAUNCH_SECONDS
         settings = replace(settings, results=folder.resolve(), launch_limit=limit)
         try:
             ended = run_command(words, settings, timeout, output=2 if json else None)
@@ -173,7 +184,7 @@ def _empty(folder: Path) -> Path:
     return folder
 
 
-def _write(out: Path, result: dict[str, Any]) -> None:
+def _write(out: Path, result: ProgramResult) -> None:
     """Writes the results as JSON and as a page."""
     import json
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
 
 from kernel_gym.commands.common import console, messages, note
+
+if TYPE_CHECKING:
+    from kernel_gym.programs.results import ProgramResult
 
 MAX_NAME_CHARACTERS = 20
 """Most kernels whose profile is printed."""
@@ -15,7 +18,7 @@ MAX_LINES = 20
 """Most faults, findings and missing things that are printed of each."""
 
 
-def show(result: dict[str, Any]) -> None:
+def show(result: ProgramResult) -> None:
     """Prints the kernels: a file's on standard output, a command's on standard error.
 
     A command's standard output is its own.
@@ -38,7 +41,7 @@ def show(result: dict[str, Any]) -> None:
     _show_profiles(target, result)
 
 
-def _table(result: dict[str, Any]) -> Table:
+def _table(result: ProgramResult) -> Table:
     from kernel_gym.symbols import plain_name
 
     processes = len(result["processes"])
@@ -60,7 +63,7 @@ def _table(result: dict[str, Any]) -> Table:
     return table
 
 
-def _show_profiles(target: Console, result: dict[str, Any]) -> None:
+def _show_profiles(target: Console, result: ProgramResult) -> None:
     from kernel_gym.sim.timing.profile import profile_text
     from kernel_gym.symbols import plain_name
 
@@ -72,7 +75,7 @@ def _show_profiles(target: Console, result: dict[str, Any]) -> None:
         target.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
-def note_end(result: dict[str, Any], json: bool) -> None:
+def note_end(result: ProgramResult, json: bool) -> None:
     """Prints on standard error what went wrong, one line each.
 
     Args:
@@ -102,7 +105,7 @@ def note_end(result: dict[str, Any], json: bool) -> None:
         note(f"the command ended with {how}")
 
 
-def _distinct(records: list[dict[str, Any]]) -> list[str]:
+def _distinct(records: list[ProgramResult]) -> list[str]:
     """Returns the messages, each once, with how often it comes."""
     counts: dict[str, int] = {}
     for record in records:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from kernel_gym.devices.description import DeviceDescription
     from kernel_gym.devices.gpu.device import GpuDevice
 
-MOST_WORKERS = 6
+MAX_WORKERS = 6
 """More evaluators on one GPU wait for each other and hold memory (docs/decisions/0019)."""
 WORKER_BYTES = 14 << 30
 """Memory of the GPU for each evaluator on it, beside the memory that it shares with workers."""
@@ -91,7 +91,7 @@ class GpuBackend(Backend):
         from kernel_gym.devices.gpu.shared_memory import arena_bytes
 
         memory = int(_properties(name).total_memory)
-        return max(1, min(cpus, MOST_WORKERS, memory // (WORKER_BYTES + arena_bytes())))
+        return max(1, min(cpus, MAX_WORKERS, memory // (WORKER_BYTES + arena_bytes())))
 
     def absence(self, present: Sequence[str]) -> str:
         """Says which GPUs PyTorch sees."""

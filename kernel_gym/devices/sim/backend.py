@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 NAMES = ("sim:gfx942", "sim:gfx90a", "sim:gfx950")
 """The default first. The data sheets are in `kernel_gym.hardware`, which loads PyTorch."""
-MOST_WORKERS = 8
+MAX_WORKERS = 8
 
 
 class SimBackend(Backend):
@@ -73,7 +73,7 @@ class SimBackend(Backend):
 
     def default_workers(self, name: str, cpus: int) -> int:
         """One evaluator for each CPU, up to eight."""
-        return min(cpus, MOST_WORKERS)
+        return min(cpus, MAX_WORKERS)
 
 
 def arch_of(name: str) -> str:

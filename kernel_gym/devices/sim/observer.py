@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Protocol
 
 
 class Observer(Protocol):
     """Is called for what happens on a device."""
 
-    def launch(self, launch: dict[str, Any], clock: float) -> None:
+    def launch(self, launch: dict[str, object], clock: float) -> None:
         """A launch has ended well. The clock counts all modelled seconds so far."""
 
-    def fault(self, fault: dict[str, Any]) -> None:
+    def fault(self, fault: dict[str, object]) -> None:
         """A launch was stopped. The fields are those of `Fault`."""
 
-    def finding(self, finding: dict[str, Any]) -> None:
+    def finding(self, finding: dict[str, object]) -> None:
         """A launch has continued although something was found, with the fields of `Fault`."""
 
     def missing(self, what: str, name: str, where: str, message: str) -> None:

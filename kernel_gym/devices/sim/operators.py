@@ -13,7 +13,7 @@ from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import flop_registry
 
 from kernel_gym.devices.operator_costs import OperatorCost, operator_cost
-from kernel_gym.devices.operators import MOST_READ, MOVES, USUAL, Operators
+from kernel_gym.devices.operators import MAX_READ_BYTES, MOVES, USUAL, Operators
 from kernel_gym.devices.sim.memory import HOST_COPY_LATENCY, HOST_LINK, DeviceMemoryError
 from kernel_gym.devices.sim.orders import Orders
 from kernel_gym.devices.sim.requests import RefusedError
@@ -221,8 +221,8 @@ def answer_values(gpu: OperatorMemory, tensor: TensorOnDevice) -> Answer:
     gpu.host_reads += tensor.nbytes
     if gpu.operators is Operators.NONE:
         raise RefusedError("reading device memory on the host is refused")
-    if gpu.operators is Operators.USUAL and gpu.host_reads > MOST_READ:
-        raise RefusedError(f"the host may read {MOST_READ} bytes of the device in one call")
+    if gpu.operators is Operators.USUAL and gpu.host_reads > MAX_READ_BYTES:
+        raise RefusedError(f"the host may read {MAX_READ_BYTES} bytes of the device in one call")
     if gpu.in_trial:
         raise RefusedError("no values are read in a trial of kernels: nothing of it may stay")
     gpu.seconds += HOST_COPY_LATENCY + tensor.nbytes / HOST_LINK

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 from kernel_gym.devices.sim.kept_memory import KeptMemory, Region
 from kernel_gym.sim.engine.engine import LaunchResult
@@ -59,12 +58,12 @@ class Orders:
             self._other.restore(self._regions())
             self._other = now
 
-    def on_both(self, work: Callable[[], Any]) -> None:
+    def on_both(self, work: Callable[[], object]) -> None:
         """Does work that is no launch: on memory, and on that of the other order."""
         work()
         self.on_other(work)
 
-    def on_other(self, work: Callable[[], Any]) -> None:
+    def on_other(self, work: Callable[[], object]) -> None:
         """Does work on the memory of the other order, if there is one."""
         if self._other is not None:
             self.swap()
@@ -76,7 +75,7 @@ class Orders:
         if self._other is not None:
             self._other.keep([region])
 
-    def launch(self, run: Run, **paid: Any) -> tuple[LaunchResult, bool]:
+    def launch(self, run: Run, **paid: object) -> tuple[LaunchResult, bool]:
         """Runs a launch as it is paid, and in the other order.
 
         Args:
@@ -113,7 +112,7 @@ class Orders:
         self._other = other_memory
         return result, True
 
-    def _launch_twice(self, run: Run, paid: dict[str, Any]) -> LaunchResult:
+    def _launch_twice(self, run: Run, paid: dict[str, object]) -> LaunchResult:
         result = run(**paid)
         if result.fault:
             return result

@@ -11,7 +11,7 @@ from kernel_gym.sim.engine.engine import Kernel, KernelArg
 
 MAX_CODE_BYTES = 4 << 20
 """Limit of an assembler text or a code object of a worker."""
-MOST_WORKGROUPS = 1 << 31
+MAX_WORKGROUPS = 1 << 31
 """The limit for a launch. Along one axis there must be fewer."""
 
 
@@ -114,9 +114,9 @@ def check_geometry(
     limit = min(1024, kernel.max_workgroup or 1024)
     if min(block) < 1 or threads > limit:
         raise RefusedError(f"invalid launch: grid {grid}, block {block} (at most {limit} threads)")
-    if max(grid) >= MOST_WORKGROUPS or grid[0] * grid[1] * grid[2] > MOST_WORKGROUPS:
+    if max(grid) >= MAX_WORKGROUPS or grid[0] * grid[1] * grid[2] > MAX_WORKGROUPS:
         raise RefusedError(
-            f"invalid launch: grid {grid}, expected fewer than {MOST_WORKGROUPS} workgroups along "
+            f"invalid launch: grid {grid}, expected fewer than {MAX_WORKGROUPS} workgroups along "
             "each axis and at most as many in all"
         )
     total = kernel.lds_bytes + lds

@@ -33,7 +33,7 @@ from kernel_gym.devices.sim.requests import (
 )
 from kernel_gym.devices.sim.trial import Trial
 from kernel_gym.hardware import SIMULATED
-from kernel_gym.inert import MAX_LINE, inert_json, inert_line
+from kernel_gym.inert import MAX_LINE, inert_line, inert_object
 from kernel_gym.protocol import device as messages
 from kernel_gym.protocol.fields import TensorOnDevice
 from kernel_gym.protocol.request import Answer
@@ -399,12 +399,12 @@ class SimulatedGpu:
             RefusedError: A fault has stopped it.
         """
         for finding in result.findings:
-            fields = inert_json(asdict(finding), text=MAX_LINE)
+            fields = inert_object(asdict(finding), text=MAX_LINE)
             self._find(fields)
             if self._waits_by_compiler and finding.kind in COMPILER_KINDS:
                 self.compiler_fault = self.compiler_fault or fields
         if result.fault:
-            self.fault = inert_json(asdict(result.fault), text=MAX_LINE)
+            self.fault = inert_object(asdict(result.fault), text=MAX_LINE)
             if self.observer:
                 self.observer.fault(self.fault)
             raise RefusedError(result.fault.message)

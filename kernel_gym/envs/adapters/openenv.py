@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 import typer
+from fastapi import FastAPI
 from openenv.core.env_server import create_fastapi_app
 
 from kernel_gym.envs.adapters.openenv_client import KernelAction, KernelObservation, KernelState
@@ -19,7 +20,7 @@ from kernel_gym.envs.sessions import Sessions
 from kernel_gym.executors import Executor, make_executor
 
 
-def make_app(executor: Executor, sessions: int, **kwargs: Any) -> Any:
+def make_app(executor: Executor, sessions: int, **kwargs: Any) -> FastAPI:
     """The server, as an ASGI application.
 
     Args:

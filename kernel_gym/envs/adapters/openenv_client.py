@@ -61,11 +61,11 @@ class KernelClient(EnvClient[KernelAction, KernelObservation, KernelState]):
     """
 
     def __init__(
-        self, base_url: str | None = None, message_timeout_s: float = WAIT, **kwargs: Any
+        self, base_url: str | None = None, message_timeout_s: float = WAIT, **kwargs: object
     ) -> None:
         super().__init__(base_url, message_timeout_s=message_timeout_s, **kwargs)
 
-    def _step_payload(self, action: KernelAction) -> dict[str, Any]:
+    def _step_payload(self, action: KernelAction) -> dict[str, object]:
         return action.model_dump()
 
     def _parse_result(self, payload: dict[str, Any]) -> StepResult[KernelObservation]:

@@ -6,8 +6,6 @@ reward.
 
 from __future__ import annotations
 
-from typing import Any
-
 from openenv.core.env_server import Environment
 
 from kernel_gym.envs.adapters.openenv_client import KernelAction, KernelObservation, KernelState
@@ -35,7 +33,7 @@ class KernelEnvironment(Environment[KernelAction, KernelObservation, KernelState
         seed: int | None = None,
         episode_id: str | None = None,
         task: str | None = None,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> KernelObservation:
         """Begins an episode and gives its prompt.
 
@@ -56,7 +54,7 @@ class KernelEnvironment(Environment[KernelAction, KernelObservation, KernelState
         return KernelObservation(task=session.prompt)
 
     def step(
-        self, action: KernelAction, timeout_s: float | None = None, **kwargs: Any
+        self, action: KernelAction, timeout_s: float | None = None, **kwargs: object
     ) -> KernelObservation:
         """Evaluates a submission; `timeout_s` is not used, evaluations have their own limits.
 

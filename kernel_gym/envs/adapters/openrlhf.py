@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 def reward_func(
     queries: Sequence[str], prompts: Sequence[str], labels: Sequence[str]
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """The rewards of a batch, which is evaluated in parallel.
 
     Args:
@@ -65,17 +65,17 @@ class KernelAgent:
     turn_end = "\n<|im_end|>\n<|im_start|>user\n{}<|im_end|>\n<|im_start|>assistant\n"
     """How feedback continues the text of a chat; change it for other templates than ChatML."""
 
-    def __init__(self, *_: Any, **__: Any) -> None:
+    def __init__(self, *_: object, **__: object) -> None:
         self._session: EpisodeSession | None = None
 
-    async def reset(self, states: dict[str, Any], **_: Any) -> dict[str, Any]:
+    async def reset(self, states: dict[str, Any], **_: object) -> dict[str, object]:
         """Begins the episode of a row; its observation stays the row's prompt."""
         self._session = process_sessions().begin(
             states["label"], self.seed, max_turns=self.max_turns
         )
         return {"observation": states["observation"]}
 
-    async def step(self, state_dict: dict[str, Any], **_: Any) -> dict[str, Any]:
+    async def step(self, state_dict: dict[str, Any], **_: object) -> dict[str, object]:
         """Evaluates the submission in a reply.
 
         Raises:
@@ -94,7 +94,7 @@ class KernelAgent:
         }
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     """`AgentExecutor`, which OpenRLHF looks for. Its base class needs OpenRLHF to be installed."""
     if name != "AgentExecutor":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -75,7 +75,7 @@ def score_batch(texts: Sequence[str], tasks: Sequence[str]) -> list[Step]:
     return asyncio.run(together())
 
 
-def facts(step: Step) -> dict[str, Any]:
+def facts(step: Step) -> dict[str, object]:
     """Metrics of a step for the logs of trainers: numbers only, with a fixed set of names."""
     speedup = step.evaluation.speedup
     return {

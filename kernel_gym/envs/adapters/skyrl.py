@@ -58,7 +58,7 @@ class SkyRLKernelEnv(BaseTextEnv):
             str(task), extras.get("seed"), max_turns=self.max_turns
         )
 
-    def init(self, prompt: list[dict[str, str]]) -> tuple[list[dict[str, str]], dict[str, Any]]:
+    def init(self, prompt: list[dict[str, str]]) -> tuple[list[dict[str, str]], dict[str, object]]:
         """The prompt of the row; without one, the prompt of the task."""
         shown = prompt or [{"role": "user", "content": self._session.prompt}]
         return shown, {"task": self._session.task.id}
@@ -76,7 +76,7 @@ class SkyRLKernelEnv(BaseTextEnv):
             observations=answer, reward=step.number(), done=step.done, metadata=facts(step)
         )
 
-    def get_metrics(self) -> dict[str, Any]:
+    def get_metrics(self) -> dict[str, object]:
         """The reward and the best speedup of the episode."""
         reward = self._session.reward
         return {

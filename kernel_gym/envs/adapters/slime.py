@@ -18,7 +18,9 @@ from kernel_gym.envs.adapters.scoring import score
 from kernel_gym.envs.sessions import Sessions
 
 
-async def custom_rm(args: Any, sample: Any, sessions: Sessions | None = None, **_: Any) -> Any:
+async def custom_rm(
+    args: object, sample: Any, sessions: Sessions | None = None, **_: object
+) -> float | list[float | None] | None:
     """The reward of a sample, or the list of those of a group.
 
     Args:

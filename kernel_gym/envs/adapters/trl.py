@@ -42,7 +42,7 @@ class KernelTools:
         self._sessions = Sessions(**kwargs)
         self._session: EpisodeSession | None = None
 
-    def reset(self, task: str | None = None, seed: int | None = None, **_: Any) -> str:
+    def reset(self, task: str | None = None, seed: int | None = None, **_: object) -> str:
         """Begins an episode; TRL calls it with the columns of a row.
 
         Args:

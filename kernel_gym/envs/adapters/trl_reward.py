@@ -5,7 +5,7 @@ The whole batch is evaluated in parallel. `rows` makes the matching dataset.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from kernel_gym.devices import describe
@@ -33,11 +33,13 @@ class KernelReward:
 
     __name__ = "kernel_reward"
 
-    def __init__(self, executor: Executor, reward: Any = "kernel-opt") -> None:
+    def __init__(
+        self, executor: Executor, reward: str | Callable[..., object] = "kernel-opt"
+    ) -> None:
         self.executor, self._reward = executor, get_reward(reward)
 
     def __call__(
-        self, completions: Sequence[Any], task: Sequence[str], **_: Any
+        self, completions: Sequence[object], task: Sequence[str], **_: object
     ) -> list[float | None]:
         """The rewards of a batch.
 
@@ -61,7 +63,7 @@ class KernelReward:
         ]
 
 
-def rows(task: TaskChoice, device: str) -> list[dict[str, Any]]:
+def rows(task: TaskChoice, device: str) -> list[dict[str, object]]:
     """The rows of a dataset: `prompt`, a chat, and `task`, for :class:`KernelReward`.
 
     Args:
@@ -69,7 +71,7 @@ def rows(task: TaskChoice, device: str) -> list[dict[str, Any]]:
         device: The device whose facts the prompts state.
     """
     described = describe(device)
-    dataset = []
+    dataset: list[dict[str, object]] = []
     for name in TaskSampler(task, described.arch).probabilities:
         known = get_task(name)
         workloads = train_workloads(known.problem, described.scale)

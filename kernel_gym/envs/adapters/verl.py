@@ -47,8 +47,8 @@ async def compute_score(
     solution_str: str,
     ground_truth: str,
     extra_info: dict[str, Any] | None = None,
-    **_: Any,
-) -> dict[str, Any]:
+    **_: object,
+) -> dict[str, object]:
     """The reward of one reply.
 
     Args:
@@ -79,7 +79,7 @@ class KernelTool(BaseTool):
     """
 
     def __init__(
-        self, config: dict[str, Any], tool_schema: Any = None, sessions: Sessions | None = None
+        self, config: dict[str, Any], tool_schema: object = None, sessions: Sessions | None = None
     ) -> None:
         schema = tool_schema or OpenAIFunctionToolSchema.model_validate(SCHEMA)
         super().__init__(config, schema)
@@ -87,7 +87,7 @@ class KernelTool(BaseTool):
         self._episodes: dict[str, EpisodeSession] = {}
 
     async def create(
-        self, instance_id: str | None = None, task: str = "", seed: int | None = None, **_: Any
+        self, instance_id: str | None = None, task: str = "", seed: int | None = None, **_: object
     ) -> tuple[str, ToolResponse]:
         """Begins an episode; `task` and `seed` come from `create_kwargs` of the row."""
         name = instance_id or uuid4().hex
@@ -95,8 +95,8 @@ class KernelTool(BaseTool):
         return name, ToolResponse()
 
     async def execute(
-        self, instance_id: str, parameters: dict[str, Any], **_: Any
-    ) -> tuple[ToolResponse, float, dict[str, Any]]:
+        self, instance_id: str, parameters: dict[str, object], **_: object
+    ) -> tuple[ToolResponse, float, dict[str, object]]:
         """Evaluates a submission; the reward is the increment."""
         session = self._episodes[instance_id]
         if session.over:
@@ -105,13 +105,13 @@ class KernelTool(BaseTool):
         step = await session.submit_async(source)
         return ToolResponse(text=step.feedback), step.number(), facts(step)
 
-    async def calc_reward(self, instance_id: str, **_: Any) -> float:
+    async def calc_reward(self, instance_id: str, **_: object) -> float:
         """The reward of the episode."""
         reward = self._episodes[instance_id].final_reward()
         if reward is None:
             raise MaskedEvaluation("the machine failed in every turn: leave this rollout out")
         return reward
 
-    async def release(self, instance_id: str, **_: Any) -> None:
+    async def release(self, instance_id: str, **_: object) -> None:
         """Forgets the episode."""
         self._episodes.pop(instance_id, None)

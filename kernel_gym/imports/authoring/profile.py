@@ -30,7 +30,7 @@ class ProfiledModule:
     calls: int
     command: str
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Returns JSON-able data."""
         return dict(vars(self))
 

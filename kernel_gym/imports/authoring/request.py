@@ -19,8 +19,8 @@ _ARITHMETIC: Mapping[type[ast.operator], Callable[[int, int], int]] = {
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,
 }
-MOST_SIZE = 1 << 40
-MOST_FILES, MOST_BYTES = 400, 4 << 20
+MAX_SIZE = 1 << 40
+MAX_FILES, MAX_BYTES = 400, 4 << 20
 DEFAULT_SIZES = {"batch": 8, "seq": 512, "heads": 8, "tokens": 512, "rows": 512}
 """Sizes of axes that are only named; the others are 1024."""
 
@@ -99,7 +99,7 @@ def read_files(names: Sequence[str]) -> tuple[dict[str, str], list[str]]:
         files[_relative(path, folder)] = _read(path)
     size = sum(map(len, files.values()))
     for path in sorted(folder.rglob("*.py")):
-        if len(files) >= MOST_FILES or size >= MOST_BYTES:
+        if len(files) >= MAX_FILES or size >= MAX_BYTES:
             break
         if any(part.startswith(".") or part == "site-packages" for part in path.parts[1:]):
             continue
@@ -107,7 +107,7 @@ def read_files(names: Sequence[str]) -> tuple[dict[str, str], list[str]]:
         if name in files:
             continue
         with suppress(OSError):  # too long, or a link that leads out of the folder
-            data = read_inside(folder, path, MOST_BYTES - size)
+            data = read_inside(folder, path, MAX_BYTES - size)
             files[name] = data.decode("utf-8", errors="replace")
             size += len(data)
     return files, [f"{_relative(path, folder)}:{attribute}" for path, attribute in pairs]
@@ -274,7 +274,7 @@ def _integer(node: ast.expr) -> int | None:
     if left is None or right is None:
         return None
     value = _ARITHMETIC[type(node.op)](left, right)
-    return value if abs(value) <= MOST_SIZE else None
+    return value if abs(value) <= MAX_SIZE else None
 
 
 def _function(tree: ast.Module, name: str) -> ast.FunctionDef | None:
@@ -297,9 +297,9 @@ def _defaults(function: ast.FunctionDef) -> dict[str, int]:
     }
 
 
-LEAST_WIDTH = 16
+MIN_WIDTH = 16
 """Smaller integers in classes are kernel sizes, strides and numbers of layers."""
-MOST_WIDTHS = 12
+MAX_WIDTHS = 12
 
 
 def has_widths(request: TracingRequest) -> bool:
@@ -312,11 +312,11 @@ def _width_literals(request: TracingRequest) -> list[tuple[int, int, int]]:
     classes = (node for node in ast.parse(request.text).body if isinstance(node, ast.ClassDef))
     widths = [
         (node.lineno, node.col_offset, node.value)
-        for one in classes
-        for node in ast.walk(one)
-        if isinstance(node, ast.Constant) and type(node.value) is int and node.value >= LEAST_WIDTH
+        for definition in classes
+        for node in ast.walk(definition)
+        if isinstance(node, ast.Constant) and type(node.value) is int and node.value >= MIN_WIDTH
     ]
-    return widths if len({value for *_, value in widths}) <= MOST_WIDTHS else []
+    return widths if len({value for *_, value in widths}) <= MAX_WIDTHS else []
 
 
 _CREATORS = frozenset("rand randn randint zeros ones empty full randperm arange".split())

@@ -6,7 +6,7 @@ import random
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from kernel_gym.imports.authoring.request import FoundSizes, TracingRequest
 from kernel_gym.imports.authoring.tracer import CodeError, Tracer
@@ -29,7 +29,7 @@ _NEVER_SIZES = re.compile(r"kernel|stride|pad|dilat")
 """The same for sizes that a suite states."""
 _MULTIPLES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 _COMBINATIONS = 5
-_LEAST = 8
+MIN_SIZE = 8
 """Smaller values of `dim` number a dimension and are no size."""
 Sizes = dict[str, int]
 AnyGraph = TypeVar("AnyGraph", TracedGraph, Construction)
@@ -69,7 +69,7 @@ class SizeSpace:
     traced: Traced
     forward: list[NodeTemplate]
     construction: list[NodeTemplate]
-    how: dict[str, Any]
+    how: dict[str, object]
     """`init` and `args`: how the original is constructed and called, for all sizes."""
     notes: list[str] = field(default_factory=list)
 
@@ -139,7 +139,7 @@ class Explorer:
     def _candidates(self, base: Traced) -> Iterator[FreeAxis]:
         """Yields the sizes that alone can vary, the largest first."""
         for name, value in sorted(self._base.items(), key=lambda item: -item[1]):
-            small = value < _LEAST and name in ("dim", "axis")
+            small = value < MIN_SIZE and name in ("dim", "axis")
             pattern = _NEVER_SIZES if name in self._stated else _NO_SIZES
             operation = bool(pattern.search(name))
             if name in self._fixed or small or value < 1 or operation:
@@ -191,7 +191,7 @@ class Explorer:
 
     def _unify(
         self, axes: list[FreeAxis], base: Traced
-    ) -> tuple[list[NodeTemplate], list[NodeTemplate], dict[str, Any]]:
+    ) -> tuple[list[NodeTemplate], list[NodeTemplate], dict[str, object]]:
         points: list[Sizes] = [self._base]
         for axis in axes:
             steps = sorted({axis.low, axis.low + axis.multiple, *_spread(axis)})

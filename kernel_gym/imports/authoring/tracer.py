@@ -39,7 +39,7 @@ class Tracer:
             "inputs": request.inputs,
             "init": request.init,
             "shapes": [shape.to_json() for shape in request.shapes],
-            "literals": [list(one) for one in found.literals],
+            "literals": [list(literal) for literal in found.literals],
         }
         self._child = _fork()
         try:
@@ -66,7 +66,7 @@ class Tracer:
         except GraphError as error:
             raise CodeError(str(error)) from None
 
-    def spreads(self, sizes: Mapping[str, int], train: bool) -> dict[str, dict[str, Any]]:
+    def spreads(self, sizes: Mapping[str, int], train: bool) -> dict[str, dict[str, object]]:
         """Returns the statistics of the values that the code starts with.
 
         Raises:
@@ -97,11 +97,11 @@ class Tracer:
         except (KeyError, TypeError, ValueError, RuntimeError) as error:
             raise CodeError(f"the tracer's answer is malformed: {inert_line(str(error))}") from None
 
-    def _ask(self, verb: str, *buffers: bytes, **fields: Any) -> tuple[dict[str, Any], Any]:
+    def _ask(self, verb: str, *buffers: bytes, **fields: object) -> tuple[dict[str, Any], Any]:
         return _asked(self._child, verb, *buffers, **fields)
 
 
-def ask_once(verb: str, **fields: Any) -> dict[str, Any]:
+def ask_once(verb: str, **fields: object) -> dict[str, Any]:
     """Asks a new tracer one thing and returns its answer, which may be forged.
 
     Raises:
@@ -119,7 +119,9 @@ def _fork() -> Child:
     return shared_template().fork("tracer", [], {}, limits, buffers=MAX_OUTPUTS)
 
 
-def _asked(child: Child, verb: str, *buffers: bytes, **fields: Any) -> tuple[dict[str, Any], Any]:
+def _asked(
+    child: Child, verb: str, *buffers: bytes, **fields: object
+) -> tuple[dict[str, Any], Any]:
     try:
         message = child.channel.request({"do": verb, **fields}, *buffers, timeout=TIMEOUT_SECONDS)
     except ChannelTimeout:
@@ -158,7 +160,7 @@ _ADVICE = {
 }
 
 
-def _explained(error: Any) -> str:
+def _explained(error: object) -> str:
     """Returns one line on a failure of the user's code, with what to do about it."""
     if not isinstance(error, Mapping):
         return "the process answers with something else than a message of the tracer"

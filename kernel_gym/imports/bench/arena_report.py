@@ -12,7 +12,6 @@ import math
 import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from kernel_gym.inert import inert_line
 
@@ -26,13 +25,13 @@ REPORTS = (
 """Where a performance command may leave its report. The first that has cases counts."""
 RESULT = "ARENA_EVAL_RESULT="
 """Begins the only line of a result of the second contract."""
-MOST_REPORT = 1 << 18
+MAX_REPORT_CHARACTERS = 1 << 18
 """Most characters of a report or of what was printed."""
-MOST_CASES = 256
-MOST_NAME = 120
-MOST_DEPTH = 6
+MAX_CASES = 256
+MAX_NAME_CHARACTERS = 120
+MAX_DEPTH = 6
 """Most levels of nested values that tell two cases apart."""
-LONGEST = 1e9
+MAX_CASE_MILLISECONDS = 1e9
 """Most milliseconds of a case. A longer one is invalid."""
 _DEVICE = (
     "device_time_ms gpu_time_ms kernel_time_ms cuda_event_time_ms cuda_graph_time_ms "
@@ -113,7 +112,7 @@ class SuiteSpeedup:
         return self.base / self.best if self.base > 0 and self.best > 0 else 0.0
 
 
-def parse_report(reports: Any, printed: Any) -> tuple[TimedCase, ...]:
+def parse_report(reports: object, printed: object) -> tuple[TimedCase, ...]:
     """Reads the cases of a performance command.
 
     Args:
@@ -123,15 +122,15 @@ def parse_report(reports: Any, printed: Any) -> tuple[TimedCase, ...]:
     Returns:
         The cases; empty if there are none by the rules of the suite.
     """
-    printed = printed[-MOST_REPORT:] if isinstance(printed, str) else ""
+    printed = printed[-MAX_REPORT_CHARACTERS:] if isinstance(printed, str) else ""
     texts = reports[: len(REPORTS)] if isinstance(reports, list) else []
-    values = [_json(text[:MOST_REPORT]) for text in texts if isinstance(text, str)]
+    values = [_json(text[:MAX_REPORT_CHARACTERS]) for text in texts if isinstance(text, str)]
     result = [line for line in printed.splitlines() if line.startswith(RESULT)]
     if len(result) == 1:
         stated = _json(result[0].removeprefix(RESULT))
         values = [stated.get("cases")] if isinstance(stated, dict) else []
     cases = next(filter(None, map(_of_json, values)), [])
-    return tuple(cases or _of_lines(printed))[:MOST_CASES]
+    return tuple(cases or _of_lines(printed))[:MAX_CASES]
 
 
 def suite_speedup(base: Sequence[TimedCase], best: Sequence[TimedCase]) -> SuiteSpeedup:
@@ -188,14 +187,14 @@ def _matched(
     return pairs
 
 
-def _json(text: str) -> Any:
+def _json(text: str) -> object:
     try:
         return json.loads(text) if text.strip() else None
     except (ValueError, RecursionError):
         return None
 
 
-def _of_json(value: Any) -> list[TimedCase]:
+def _of_json(value: object) -> list[TimedCase]:
     """Returns the cases of a list, of `test_cases` of an object, or an object as one case."""
     if isinstance(value, dict) and "test_cases" in value:
         value = value["test_cases"]
@@ -204,20 +203,20 @@ def _of_json(value: Any) -> list[TimedCase]:
         return [one] if one else _of_keys(value)
     if not isinstance(value, list):
         return []
-    cases = (_case(one, number) for number, one in enumerate(value[:MOST_CASES]))
+    cases = (_case(one, number) for number, one in enumerate(value[:MAX_CASES]))
     return [case for case in cases if case is not None]
 
 
-def _of_keys(value: Mapping[str, Any]) -> list[TimedCase]:
+def _of_keys(value: Mapping[str, object]) -> list[TimedCase]:
     """Returns a case for each key of an object that ends with `_ms` and is no host time."""
-    keys = sorted(k for k in value if k.endswith("_ms") and k not in _HOST)[:MOST_CASES]
+    keys = sorted(k for k in value if k.endswith("_ms") and k not in _HOST)[:MAX_CASES]
     shape = _frozen(value.get("shape") or value.get("shapes"))
-    times = [(inert_line(k, MOST_NAME), _number(value[k])) for k in keys]
+    times = [(inert_line(k, MAX_NAME_CHARACTERS), _number(value[k])) for k in keys]
     params = _frozen(value["params"]) if isinstance(value.get("params"), dict) else None
     return [TimedCase(k, t, params, shape, False) for k, t in times if t is not None]
 
 
-def _case(value: Any, number: int) -> TimedCase | None:
+def _case(value: object, number: int) -> TimedCase | None:
     if not isinstance(value, dict):
         return None
     time = _time(value)
@@ -225,16 +224,21 @@ def _case(value: Any, number: int) -> TimedCase | None:
         return None
     params = value.get("params")
     return TimedCase(
-        inert_line(str(value.get("test_case_id", f"test_case_{number}"))[:MOST_NAME], MOST_NAME),
+        inert_line(
+            str(value.get("test_case_id", f"test_case_{number}"))[:MAX_NAME_CHARACTERS],
+            MAX_NAME_CHARACTERS,
+        ),
         time,
         _frozen(params) if params and isinstance(params, dict) else None,
         _frozen(value.get("shape") or value.get("shapes")),
         "test_case_id" in value,
-        inert_line(value["benchmark_method"], MOST_NAME) if "benchmark_method" in value else "",
+        inert_line(value["benchmark_method"], MAX_NAME_CHARACTERS)
+        if "benchmark_method" in value
+        else "",
     )
 
 
-def _time(value: Mapping[str, Any]) -> float | None:
+def _time(value: Mapping[str, object]) -> float | None:
     """Returns the milliseconds of a case: of the device before others, never those of the host."""
     for key in _DEVICE:
         if (time := _number(value.get(key))) is not None:
@@ -252,7 +256,7 @@ def _time(value: Mapping[str, Any]) -> float | None:
     return 1.0 / throughput if throughput is not None and throughput > 0 else None
 
 
-def _number(value: Any) -> float | None:
+def _number(value: object) -> float | None:
     """Returns a number as the suite reads it; one that is not finite or too large is invalid."""
     if not isinstance(value, int | float | str) or (isinstance(value, str) and len(value) > 40):
         return None
@@ -260,20 +264,23 @@ def _number(value: Any) -> float | None:
         number = float(value)
     except (ValueError, OverflowError):
         return None
-    return number if math.isfinite(number) and abs(number) <= LONGEST else -1.0
+    return number if math.isfinite(number) and abs(number) <= MAX_CASE_MILLISECONDS else -1.0
 
 
-def _frozen(value: Any, depth: int = 0) -> Hashable:
+def _frozen(value: object, depth: int = 0) -> Hashable:
     """Returns a value by which cases are compared; None if it is empty, too deep or too long."""
     if not value and depth == 0:
         return None
-    if depth > MOST_DEPTH or (isinstance(value, str) and len(value) > MOST_NAME):
-        return inert_line(value, MOST_NAME)
+    if depth > MAX_DEPTH or (isinstance(value, str) and len(value) > MAX_NAME_CHARACTERS):
+        return inert_line(value, MAX_NAME_CHARACTERS)
     if isinstance(value, dict):
-        pairs = [(k[:MOST_NAME], _frozen(v, depth + 1)) for k, v in [*value.items()][:MOST_CASES]]
+        pairs = [
+            (k[:MAX_NAME_CHARACTERS], _frozen(v, depth + 1))
+            for k, v in [*value.items()][:MAX_CASES]
+        ]
         return tuple(sorted(pairs, key=repr))
     if isinstance(value, list):
-        return tuple(_frozen(one, depth + 1) for one in value[:MOST_CASES])
+        return tuple(_frozen(one, depth + 1) for one in value[:MAX_CASES])
     return value if isinstance(value, int | float | str | None) else None
 
 
@@ -281,16 +288,16 @@ def _of_lines(printed: str) -> list[TimedCase]:
     """Returns the cases that printed lines state."""
     cases = [
         TimedCase(f"test_case_{int(number)}", time)
-        for number, text in _CASE_LINE.findall(printed)[:MOST_CASES]
+        for number, text in _CASE_LINE.findall(printed)[:MAX_CASES]
         if (time := _number(text)) is not None
     ]
-    for index, (sizes, text) in enumerate(_SHAPE_LINE.findall(printed)[:MOST_CASES]):
+    for index, (sizes, text) in enumerate(_SHAPE_LINE.findall(printed)[:MAX_CASES]):
         if (time := _number(text)) is not None:
             parts = tuple(int(part) for part in sizes.split(",") if part.strip().isdigit())
             cases.append(TimedCase(f"shape_{index}", time, shape=parts or None))
     if cases:
         return cases
-    several = [_number(text) for text in _PERFORMANCE_LINE.findall(printed)[:MOST_CASES]]
+    several = [_number(text) for text in _PERFORMANCE_LINE.findall(printed)[:MAX_CASES]]
     cases = [TimedCase(f"perf_{i}", time) for i, time in enumerate(several) if time is not None]
     if cases:
         return cases

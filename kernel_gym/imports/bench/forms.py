@@ -147,7 +147,7 @@ class _Stating:
     def add_sizes(self, sizes: Sizes) -> None:
         """States other sizes of sound forms, by turns, the smallest first."""
         rows = [
-            [one for one in reversed(sizes[form]) if one != dims]
+            [size for size in reversed(sizes[form]) if size != dims]
             for form, dims in self._kept.items()
         ]
         for dims in (one for turn in itertools.zip_longest(*rows) for one in turn):

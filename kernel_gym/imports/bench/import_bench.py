@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from kernel_gym.devices import backend_of
 from kernel_gym.devices.base import NotOfferedError
@@ -21,6 +21,7 @@ from kernel_gym.tasks.task import Task
 if TYPE_CHECKING:
     from kernel_gym.evaluator import Evaluator
     from kernel_gym.imports.bench.stating import TaskStatement
+    from kernel_gym.imports.recorded.problem import StatedWorkload
 
 TIMEOUT = 120.0
 """Seconds of the wall for a program on the files of one task. It ends earlier by its own clock."""
@@ -70,11 +71,11 @@ class ImportBench:
 
     def state(
         self, problem: Problem, mode: Mode, recorded: Sequence[Mapping[str, int]]
-    ) -> list[Any]:
+    ) -> list[StatedWorkload]:
         """States the workloads of recorded calls; see `kernel_gym.imports.bench.stating`."""
         from kernel_gym.imports.bench.stating import state_workloads
 
-        device: Any = self.evaluator.device
+        device = self.evaluator.device
         statement = state_workloads(device, problem, mode, recorded)  # type: ignore[arg-type]
         self._statements[problem.name] = statement
         return statement.stated
@@ -88,7 +89,7 @@ class ImportBench:
         entry: str,
         points: Sequence[Mapping[str, int]] = (),
         called: str = "",
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         """Traces a module at many sizes.
 
         Raises:
@@ -111,8 +112,8 @@ class ImportBench:
         return self._opened.evaluator
 
     def run(
-        self, program: str, files: Mapping[str, bytes], options: Mapping[str, Any]
-    ) -> dict[str, Any]:
+        self, program: str, files: Mapping[str, bytes], options: Mapping[str, object]
+    ) -> dict[str, object]:
         """Runs a program of `kernel_gym.imports.upstream` on files of a suite.
 
         Raises:

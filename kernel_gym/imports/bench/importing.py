@@ -46,12 +46,12 @@ from kernel_gym.imports.traced.problem import TracedProblem
 from kernel_gym.tasks.small_floats import UnfitDevice
 from kernel_gym.tasks.task import Task
 
-MOST_REPEATS = 4
+MAX_ADMISSIONS = 4
 """How often a task is admitted, each time without the workloads on which its own kernel fails.
 
 The last time only the train workloads are left.
 """
-MOST_LOST = 2
+MAX_LOST_DEVICES = 2
 """How often a task is tried while the device fails. Afterwards it has no verdict there."""
 log = logging.getLogger(__name__)
 
@@ -194,7 +194,7 @@ def _imported(
         details=dict(one.details),
         verdicts={n: v for n, v in verdicts.items() if traced or _share(n, bench.device)},
     )
-    for _ in range(MOST_LOST):
+    for _ in range(MAX_LOST_DEVICES):
         try:
             if isinstance(bench, RemoteBench):
                 verdict = bench.verdict(one, reader, checkout, folder, traced)
@@ -241,13 +241,13 @@ def verdict_on(
             else reader.prepare(checkout, found, bench)
         )
         left_out = 0
-        for number in range(MOST_REPEATS):
+        for number in range(MAX_ADMISSIONS):
             problem = reader.problem(checkout, found, data)
             write_data(reader.suite, found.name, data, folder)
             try:
                 verdict = bench.admit(Task(problem, found.mode))
             except UnsoundWorkloadsError as error:
-                last = number == MOST_REPEATS - 2
+                last = number == MAX_ADMISSIONS - 2
                 unsound = not_train(data) if last else error.workloads
                 left_out += len(unsound)
                 data = without_workloads(data, unsound)

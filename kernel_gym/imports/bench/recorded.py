@@ -83,7 +83,7 @@ def admit_recorded(
 
 def _unsound(own: Evaluation, problem: RecordedProblem) -> list[Mapping[str, int]]:
     """Returns the workloads to leave out after a failure beyond those of the suite."""
-    failed = [one for one in own.workloads if not one.passed]
+    failed = [workload for workload in own.workloads if not workload.passed]
     if any(one.split is Split.TRAIN for one in failed):
         return []
     if failed:
@@ -91,7 +91,7 @@ def _unsound(own: Evaluation, problem: RecordedProblem) -> list[Mapping[str, int
     splits = {Stage.ADVERSARIAL: Split.ADVERSARIAL, Stage.UNSEEN: Split.UNSEEN}
     if own.stage not in splits:
         return []
-    return [one.dims for one in problem.stated_workloads(splits[own.stage]) or ()]
+    return [workload.dims for workload in problem.stated_workloads(splits[own.stage]) or ()]
 
 
 def _controls(task: Task, evaluator: Evaluator) -> dict[str, bool]:

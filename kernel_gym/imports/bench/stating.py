@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -17,11 +17,18 @@ import torch
 from kernel_gym.devices.base import Audit, Device
 from kernel_gym.imports.bench.forms import DIFFER, state_train
 from kernel_gym.imports.bench.proposals import odd_sizes, proposals
+from kernel_gym.imports.bench.statements import (
+    StatingTrial,
+    TaskStatement,
+    all_finite,
+    equal_bytes,
+    has_no_nan,
+    same_answer,
+)
 from kernel_gym.imports.bench.suite_code import CallFailed, SuiteCode
 from kernel_gym.imports.recorded.draw import ImpossibleError
 from kernel_gym.imports.recorded.problem import CALL, RecordedProblem, StatedWorkload
 from kernel_gym.imports.recorded.templates import CallTemplate, padded, strided, widened
-from kernel_gym.judge.correctness import same_twice
 from kernel_gym.tasks.names import Mode
 from kernel_gym.tasks.problem import Check, Output, Scale
 from kernel_gym.tasks.workload import Kind, Split
@@ -59,23 +66,6 @@ ON_GPU = (
     "a launch that takes too long ends the recording: its first workgroups are not seen",
 )
 """Notes on all that an import on a GPU leaves out, since only a simulator knows it."""
-
-
-@dataclass
-class TaskStatement:
-    """The workloads of a task, and what was seen of its own code."""
-
-    stated: list[StatedWorkload] = field(default_factory=list)
-    flags: dict[str, str] = field(default_factory=dict)
-    """Evidence by flag: what a control has found."""
-    notes: list[str] = field(default_factory=list)
-
-
-@dataclass(frozen=True)
-class _Trial:
-    outputs: tuple[torch.Tensor, ...]
-    stated: StatedWorkload
-    seconds: float
 
 
 def state_workloads(
@@ -195,7 +185,7 @@ class _Reference:
             sizes, trial = dict(dims), self._try(dict(dims), Kind.TRAIN, Split.TRAIN)
         return self._kept(dims, trial)
 
-    def _kept(self, dims: Mapping[str, int], trial: _Trial | None) -> StatedWorkload | None:
+    def _kept(self, dims: Mapping[str, int], trial: StatingTrial | None) -> StatedWorkload | None:
         """Looks at a call, unless it failed or is too slow."""
         if trial is None or trial.seconds > MAX_CALL_SECONDS:
             self._failed("slow: no smaller twin of its calls runs")
@@ -236,7 +226,9 @@ class _Reference:
             taken.append(dims)
             trial = self._try(dims, kind, split)
             usable = (
-                trial is not None and trial.seconds <= SLOW_CALL_SECONDS and _usual(trial.outputs)
+                trial is not None
+                and trial.seconds <= SLOW_CALL_SECONDS
+                and has_no_nan(trial.outputs)
             )
             failures += not usable
             if usable and trial is not None:
@@ -266,18 +258,18 @@ class _Reference:
                 continue
             dims = {**one.dims, CALL: templates.index(other)}
             trial = self._try(dims, Kind.ADVERSARIAL, Split.ADVERSARIAL)
-            if trial is None or trial.seconds > SLOW_CALL_SECONDS or not _usual(trial.outputs):
+            if trial is None or trial.seconds > SLOW_CALL_SECONDS or not has_no_nan(trial.outputs):
                 continue
             if same:
                 try:
                     plain, _ = self._call(one, 1)
                 except CallFailed:
                     continue
-            if _same_answer(plain, trial.outputs) if same else _finite(trial.outputs):
+            if same_answer(plain, trial.outputs) if same else all_finite(trial.outputs):
                 return trial.stated
         return None
 
-    def _try(self, dims: dict[str, int], kind: Kind, split: Split) -> _Trial | None:
+    def _try(self, dims: dict[str, int], kind: Kind, split: Split) -> StatingTrial | None:
         """Makes a call three times: to learn its outputs, again, and on other values."""
         self._slow = False
         self._code.operators.clear()
@@ -313,9 +305,9 @@ class _Reference:
                 return None
         operators = tuple(sorted(self._code.operators))
         known = replace(known, operators=operators, exact=self._exact(known))
-        return _Trial(first, known, seconds)
+        return StatingTrial(first, known, seconds)
 
-    def _look(self, trial: _Trial) -> dict[str, str]:
+    def _look(self, trial: StatingTrial) -> dict[str, str]:
         """Returns what makes verdicts on a workload mean little, by flag."""
         try:
             again, _ = self._call(trial.stated, 1)
@@ -331,13 +323,13 @@ class _Reference:
         ):
             return {"irreproducible": "shapes of the answer depend on values"}
         flags = {}
-        if not _same_answer(trial.outputs, again):
+        if not same_answer(trial.outputs, again):
             flags["irreproducible"] = DIFFER
-        if all(_equal(a, b) for a, b in zip(trial.outputs, other, strict=True)):
+        if all(equal_bytes(a, b) for a, b in zip(trial.outputs, other, strict=True)):
             flags |= self._blind(trial.stated)
-        if self._mode is Mode.TRITON2TRITON and all(map(_equal, trial.outputs, without)):
+        if self._mode is Mode.TRITON2TRITON and all(map(equal_bytes, trial.outputs, without)):
             flags["vacuous"] = "the answer is the same without its kernels"
-        if not _usual(trial.outputs):
+        if not has_no_nan(trial.outputs):
             flags["nan"] = "the answer holds NaN"
         if not flags and sum(t.numel() for t in trial.outputs) <= FEW_ELEMENTS:
             flags |= self._by_chance(trial)
@@ -346,7 +338,7 @@ class _Reference:
             flags["constant"] = "all elements of the answer are equal"
         return flags
 
-    def _by_chance(self, trial: _Trial) -> dict[str, str]:
+    def _by_chance(self, trial: StatingTrial) -> dict[str, str]:
         """Looks for flags that only some values show, since an answer has few elements."""
         for seed in EXTRA_SEEDS:
             try:
@@ -358,7 +350,7 @@ class _Reference:
                 return {"irreproducible": f"a call on other values failed: {error}"}
             if [t.shape for t in answer] != [t.shape for t in trial.outputs]:
                 return {"irreproducible": "shapes of the answer depend on values"}
-            if without and all(map(_equal, answer, without)):
+            if without and all(map(equal_bytes, answer, without)):
                 return {"vacuous": "the answer to some values is the same without its kernels"}
         return {}
 
@@ -366,7 +358,7 @@ class _Reference:
         """Tells an answer that ignores its inputs from tests that always pass the same values."""
         one, other = (self._code.inputs(stated, seed) for seed in (1, 2))
         tensors = [(a, other[name]) for name, a in one.items() if isinstance(a, torch.Tensor)]
-        if all(isinstance(b, torch.Tensor) and _equal(a, b) for a, b in tensors):
+        if all(isinstance(b, torch.Tensor) and equal_bytes(a, b) for a, b in tensors):
             return {"fixed-inputs": "its tests pass the same values at each size"}
         return {"seed-blind": "other values give the same answer"}
 
@@ -403,26 +395,3 @@ class _Reference:
             )
             for name, tensor in zip(names, outputs, strict=True)
         )
-
-
-def _usual(outputs: Sequence[torch.Tensor]) -> bool:
-    floating = [t for t in outputs if t.dtype.is_floating_point]
-    return not any(bool(torch.isnan(t.float()).any()) for t in floating)
-
-
-def _finite(outputs: Sequence[torch.Tensor]) -> bool:
-    floating = [t for t in outputs if t.dtype.is_floating_point]
-    return all(bool(torch.isfinite(t.float()).all()) for t in floating)
-
-
-def _same_answer(one: Sequence[torch.Tensor], other: Sequence[torch.Tensor]) -> bool:
-    if [(t.shape, t.dtype) for t in one] != [(t.shape, t.dtype) for t in other]:
-        return False
-    return all(same_twice(a, b, a.double()) for a, b in zip(one, other, strict=True))
-
-
-def _equal(one: torch.Tensor, other: torch.Tensor) -> bool:
-    if one.shape != other.shape or one.dtype != other.dtype:
-        return False
-    first, second = (t.contiguous().reshape(-1).view(torch.uint8) for t in (one, other))
-    return torch.equal(first, second) if one.numel() else True

@@ -30,7 +30,7 @@ from kernel_gym.imports.recorded.problem import Origin
 from kernel_gym.tasks.names import Mode
 from kernel_gym.tasks.problem import Problem
 
-MOST_FILE = 8 << 20
+MAX_FILE_BYTES = 8 << 20
 """Most bytes of one file of a task that is carried along."""
 REASONS = {
     "flydsl2flydsl": "FlyDSL: its compiler is not public",
@@ -193,5 +193,5 @@ def _files(checkout: Path, folder: Path) -> Iterator[str]:
     for path in sorted((checkout / folder).rglob("*")):
         inside = path.relative_to(checkout / folder)
         kept = path.is_file() and not set(SKIPPED) & set(inside.parts)
-        if kept and path.stat().st_size <= MOST_FILE:
+        if kept and path.stat().st_size <= MAX_FILE_BYTES:
             yield path.relative_to(checkout).as_posix()

@@ -30,7 +30,7 @@ from kernel_gym.tasks.problem import Problem
 STYLE = "module"
 ENTRY = "model_new"
 MODULES = "pytorch_code_module"
-MOST_CASES = 12
+MAX_CASES = 12
 
 
 def module_entry(
@@ -70,7 +70,7 @@ def prepare_module(checkout: Path, found: FoundTask, bench: ConfinedRunner) -> d
     options = {
         "style": "cases",
         "file": name,
-        "most": MOST_CASES,
+        "most": MAX_CASES,
         "seconds": RECORDING_SECONDS,
         "seed": SEED,
     }

@@ -6,12 +6,15 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from kernel_gym.errors import InputError
 from kernel_gym.tasks.inside import LeadsOutError, read_inside
 from kernel_gym.tasks.names import Mode
 from kernel_gym.tasks.problem import Problem
+
+if TYPE_CHECKING:
+    from kernel_gym.imports.recorded.problem import StatedWorkload
 
 LFS_POINTER = b"version https://git-lfs.github.com/spec/"
 
@@ -64,8 +67,8 @@ class ConfinedRunner(Protocol):
         """The name of the device, such as `sim:gfx942`."""
 
     def run(
-        self, program: str, files: Mapping[str, bytes], options: Mapping[str, Any]
-    ) -> dict[str, Any]:
+        self, program: str, files: Mapping[str, bytes], options: Mapping[str, object]
+    ) -> dict[str, object]:
         """Runs one of the programs of `kernel_gym.worker` on files of a suite.
 
         Args:
@@ -89,7 +92,7 @@ class ConfinedRunner(Protocol):
         entry: str,
         points: Sequence[Mapping[str, int]] = (),
         called: str = "",
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         """Traces a module at many sizes; see `kernel_gym.imports.authoring`.
 
         Args:
@@ -110,7 +113,7 @@ class ConfinedRunner(Protocol):
 
     def state(
         self, problem: Problem, mode: Mode, recorded: Sequence[Mapping[str, int]]
-    ) -> list[Any]:
+    ) -> list[StatedWorkload]:
         """States the workloads of a problem of recorded calls.
 
         Args:

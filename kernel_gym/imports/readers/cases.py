@@ -47,7 +47,7 @@ class Generator:
     points: tuple[Mapping[str, int], ...]
 
 
-def constructed(answer: Mapping[str, Any]) -> Constructed:
+def constructed(answer: Mapping[str, object]) -> Constructed:
     """Parses the arguments of a constructor.
 
     Raises:
@@ -102,10 +102,13 @@ def generator_of(
     return Generator("\n".join(lines), tuple({**row, **own} for row in rows))
 
 
-def _sized(name: str, value: Any, constant: Mapping[str, int], own: dict[str, int]) -> str:
+def _sized(
+    name: str, value: int | float | str | None, constant: Mapping[str, int], own: dict[str, int]
+) -> str:
     """Returns the text of an argument: an axis of the inputs, one of its own, or the value."""
-    whole = type(value) is int and value > 1
-    if not whole or not _SIZES.search(name) or _NO_SIZES.search(name):
+    if not isinstance(value, int) or isinstance(value, bool) or value < 2:
+        return repr(value)
+    if not _SIZES.search(name) or _NO_SIZES.search(name):
         return repr(value)
     for axis, size in constant.items():
         if size == value:

@@ -12,7 +12,7 @@ import json
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
@@ -26,7 +26,7 @@ from kernel_gym.imports.readers.expressions import (
 from kernel_gym.imports.readers.halves import parsed
 from kernel_gym.imports.traced.graph import identifier
 
-MOST_WORKLOADS = 4096
+MAX_WORKLOADS = 4096
 Name = Annotated[str, AfterValidator(identifier)]
 
 
@@ -145,9 +145,9 @@ def read_workloads(checkout: Path, name: str, definition: Definition) -> list[Wo
     """
     rows = []
     lines = [line for line in read_text(checkout, name).splitlines() if line.strip()]
-    for number, line in enumerate(lines[:MOST_WORKLOADS], 1):
+    for number, line in enumerate(lines[:MAX_WORKLOADS], 1):
         try:
-            value: Any = json.loads(line)
+            value: object = json.loads(line)
             if isinstance(value, dict) and isinstance(value.get("workload"), dict):
                 value = value["workload"]
             row = WorkloadRow.model_validate(value)

@@ -17,9 +17,9 @@ _SIGNS: Mapping[type[ast.unaryop], Callable[[int], int]] = {
     ast.UAdd: operator.pos,
     ast.USub: operator.neg,
 }
-MOST_TEXT = 500
-MOST_SIZE = 1 << 40
-MOST_EXPONENT = 40
+MAX_TEXT_CHARACTERS = 500
+MAX_SIZE = 1 << 40
+MAX_EXPONENT = 40
 
 
 class ExpressionError(ValueError):
@@ -32,8 +32,10 @@ def parsed_expression(text: str) -> ast.expr:
     Raises:
         ExpressionError: It has anything but integers, names, `+ - * / // % **` and parentheses.
     """
-    if len(text) > MOST_TEXT:
-        raise ExpressionError(f"found {len(text)} characters, at most {MOST_TEXT} are taken")
+    if len(text) > MAX_TEXT_CHARACTERS:
+        raise ExpressionError(
+            f"found {len(text)} characters, at most {MAX_TEXT_CHARACTERS} are taken"
+        )
     try:
         tree = ast.parse(text, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -63,14 +65,14 @@ def evaluated(tree: ast.expr, sizes: Mapping[str, int]) -> int:
         ExpressionError: A name is unknown, a quotient is no integer, or the value is no size.
     """
     value = _value(tree, sizes)
-    if not 0 <= value <= MOST_SIZE:
+    if not 0 <= value <= MAX_SIZE:
         raise ExpressionError(f"{ast.unparse(tree)} is {value}, expected a size")
     return value
 
 
 def _is_arithmetic(node: ast.AST) -> bool:
     if isinstance(node, ast.Constant):
-        return type(node.value) is int and 0 <= node.value <= MOST_SIZE
+        return type(node.value) is int and 0 <= node.value <= MAX_SIZE
     if isinstance(node, ast.BinOp):
         return type(node.op) in {*_OPERATORS, ast.Div, ast.Pow}
     if isinstance(node, ast.UnaryOp):
@@ -91,8 +93,8 @@ def _value(node: ast.expr, sizes: Mapping[str, int]) -> int:
     assert isinstance(node, ast.BinOp)
     left, right = _value(node.left, sizes), _value(node.right, sizes)
     if isinstance(node.op, ast.Pow):
-        if not 0 <= right <= MOST_EXPONENT or abs(left) > MOST_SIZE:
-            raise ExpressionError(f"found the exponent {right}, expected 0 to {MOST_EXPONENT}")
+        if not 0 <= right <= MAX_EXPONENT or abs(left) > MAX_SIZE:
+            raise ExpressionError(f"found the exponent {right}, expected 0 to {MAX_EXPONENT}")
         return int(left**right)
     if right == 0 and isinstance(node.op, ast.Div | ast.FloorDiv | ast.Mod):
         raise ExpressionError(f"{ast.unparse(node)} divides by zero")

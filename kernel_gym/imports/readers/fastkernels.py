@@ -35,7 +35,7 @@ PACKAGE = "fastkernels"
 LEVELS = ("L1", "L2")
 _REGISTRY = f"{PACKAGE}/bench/kernels/benchmark_scenarios/small/shape_registry.yaml"
 _TRACED = "problem.py"
-_MOST_FILES = 60
+MAX_SCENARIO_FILES = 60
 IMAGE = 4
 """Sizes in the shape of images: batch, channels, height, width."""
 _HALVES = {"float16", "bfloat16"}
@@ -195,7 +195,7 @@ def _from_shape(scenario: Scenario, missing: set[str]) -> dict[str, int]:
     their `dim` is the second size.
     """
     tensors = [one for one in scenario["inputs"].values() if isinstance(one, dict)]
-    real = [one for one in tensors if "float" in one["dtype"]]
+    real = [tensor for tensor in tensors if "float" in tensor["dtype"]]
     shape = (real or tensors)[0]["shape"]
     values = dict.fromkeys(missing & _WIDTHS, shape[-1] if shape else 1)
     names = {"in_channels", "out_channels", "num_features", "c1", "c2", "ed"}
@@ -209,9 +209,10 @@ def _parameters(model: ast.ClassDef) -> tuple[set[str], set[str]]:
     init = next(methods, None)
     if init is None:
         return set(), set()
-    names = [one.arg for one in init.args.args if one.arg != "self"]
+    names = [arg.arg for arg in init.args.args if arg.arg != "self"]
     optional = names[len(names) - len(init.args.defaults) :] if init.args.defaults else []
-    return {*names, *(one.arg for one in init.args.kwonlyargs)}, set(names) - set(optional)
+    keywords = {keyword.arg for keyword in init.args.kwonlyargs}
+    return keywords.union(names), set(names).difference(optional)
 
 
 def _scenario(row: Scenario, taken: set[str]) -> Scenario | None:
@@ -240,7 +241,7 @@ def traced_text(scenario: Scenario, module: str, target: str) -> str:
     """Returns a module with the sizes of a scenario, around the suite's class."""
     sizes = _sizes(scenario)
     tensors = {k: v for k, v in scenario["inputs"].items() if isinstance(v, dict)}
-    dtypes = {one["dtype"] for one in tensors.values()} & _HALVES
+    dtypes = {tensor["dtype"] for tensor in tensors.values()} & _HALVES
     default = min(dtypes) if dtypes else "float32"
     given = ", ".join(f"{k!r}: {_named(v, sizes)}" for k, v in scenario["init"].items())
     inputs = (
@@ -296,7 +297,7 @@ def _closure(checkout: Path, module: str) -> list[str]:
     """Returns a module and the modules of its package that it imports, directly or not."""
     files: list[str] = []
     waiting = [module]
-    while waiting and len(files) < _MOST_FILES:
+    while waiting and len(files) < MAX_SCENARIO_FILES:
         name = waiting.pop(0)
         if name in files:
             continue

@@ -95,9 +95,9 @@ def launchers_of(tests: ast.Module, kernels: Collection[str]) -> list[str]:
     """Returns the functions of a test half that launch kernels and are no tests or benchmarks."""
     functions = (node for node in tests.body if isinstance(node, ast.FunctionDef))
     return [
-        one.name
-        for one in functions
-        if not re.match("test|main|.*bench", one.name) and set(kernels) & read_names(one)
+        function.name
+        for function in functions
+        if not re.match("test|main|.*bench", function.name) and set(kernels) & read_names(function)
     ]
 
 
@@ -121,7 +121,7 @@ def _defined_by(node: ast.stmt) -> list[str]:
     if isinstance(node, ast.FunctionDef | ast.ClassDef):
         return [node.name]
     if isinstance(node, ast.Import | ast.ImportFrom):
-        return [(one.asname or one.name).partition(".")[0] for one in node.names]
+        return [(name.asname or name.name).partition(".")[0] for name in node.names]
     if isinstance(node, ast.Assign):
         return [target.id for target in node.targets if isinstance(target, ast.Name)]
     return []
@@ -131,9 +131,9 @@ def autotuned_names(tree: ast.Module) -> list[str]:
     """Returns the kernels whose meta-parameters a search chooses, which decide on the grid."""
     functions = (node for node in tree.body if isinstance(node, ast.FunctionDef))
     return [
-        one.name
-        for one in functions
-        if any("autotune" in ast.dump(decorator) for decorator in one.decorator_list)
+        function.name
+        for function in functions
+        if any("autotune" in ast.dump(decorator) for decorator in function.decorator_list)
     ]
 
 

@@ -68,7 +68,7 @@ class KernelBenchReader:
                 files = (str(path.relative_to(checkout)),)
                 yield FoundTask(name, folder.name, self.mode, files)
 
-    def prepare(self, checkout: Path, found: FoundTask, bench: ConfinedRunner) -> dict[str, Any]:
+    def prepare(self, checkout: Path, found: FoundTask, bench: ConfinedRunner) -> dict[str, object]:
         """Traces the module at many sizes."""
         text = read_text(checkout, found.files[0])
         return bench.trace(
@@ -79,7 +79,7 @@ class KernelBenchReader:
             ENTRY,
         )
 
-    def problem(self, checkout: Path, found: FoundTask, data: Mapping[str, Any]) -> Problem:
+    def problem(self, checkout: Path, found: FoundTask, data: Mapping[str, object]) -> Problem:
         """Makes the problem from the text that tracing has left."""
         try:
             text, adapter = str(data["text"]), str(data["adapter"])

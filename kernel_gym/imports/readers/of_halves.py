@@ -31,7 +31,7 @@ from kernel_gym.imports.recorded.problem import Origin
 from kernel_gym.tasks.names import Mode
 from kernel_gym.tasks.problem import Problem
 
-MOST_INSTRUCTION = 20_000
+MAX_INSTRUCTION_CHARACTERS = 20_000
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class HalvesReader:
         """Records the calls of its tests."""
         name = found.details["file"]
         halves = split_halves(name, read_text(checkout, name))
-        files = {one: read_bytes(checkout, one) for one in found.files}
+        files = {file: read_bytes(checkout, file) for file in found.files}
         options = {
             "style": "halves",
             "file": name,
@@ -178,7 +178,7 @@ def _instruction(facts: Mapping[str, Any]) -> str:
     ]
     text = next((str(part).strip() for part in parts[:3] if part), "")
     rest = [str(part).strip() for part in parts[3:] if part]
-    return "\n\n".join([text, *rest] if text else rest)[:MOST_INSTRUCTION]
+    return "\n\n".join([text, *rest] if text else rest)[:MAX_INSTRUCTION_CHARACTERS]
 
 
 G = HalvesReader(

@@ -69,7 +69,7 @@ class OperatorReader:
             details = {"definition": definition.name, "workloads": len(rows), "blobs": len(blobs)}
             yield FoundTask(name, category, self.mode, tuple(files), details)
 
-    def prepare(self, checkout: Path, found: FoundTask, bench: ConfinedRunner) -> dict[str, Any]:
+    def prepare(self, checkout: Path, found: FoundTask, bench: ConfinedRunner) -> dict[str, object]:
         """Traces the reference at many sizes."""
         definition, rows = _read(checkout, found)
         row = _largest(definition, rows)
@@ -86,13 +86,13 @@ class OperatorReader:
             [definition.sizes(one.axes) for one in rows],
         )
 
-    def problem(self, checkout: Path, found: FoundTask, data: Mapping[str, Any]) -> Problem:
+    def problem(self, checkout: Path, found: FoundTask, data: Mapping[str, object]) -> Problem:
         """Makes the problem from the text that tracing has left."""
         if "text" not in data:
             raise UnsupportedTask("what was prepared lacks its text: import it again")
         definition, rows = _read(checkout, found)
         kind = type(load_text(found.name, str(data["text"])))
-        own: dict[str, Any] = {
+        own: dict[str, object] = {
             "name": f"{self.suite}/{found.name}",
             "suite": self.suite,
             "entry": ENTRY,
@@ -141,7 +141,7 @@ def _trace_set(checkout: Path) -> list[Place]:
         for path in sorted(folder.rglob("*.json")) if workloads.is_dir() else ():
             inside = path.relative_to(folder).with_suffix(".jsonl")
             rows = [workloads / inside, *sorted(workloads.rglob(inside.name))]
-            stated = next((one for one in rows if one.is_file()), rows[0])
+            stated = next((candidate for candidate in rows if candidate.is_file()), rows[0])
             if _is_definition(checkout, path):
                 places.append((inside.with_suffix("").as_posix(), path, stated))
     return places

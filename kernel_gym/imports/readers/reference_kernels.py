@@ -71,9 +71,9 @@ class ReferenceKernelsReader:
             except CheckoutError as error:
                 yield Unsupported(name, category, str(error))
 
-    def prepare(self, checkout: Path, found: FoundTask, bench: ConfinedRunner) -> dict[str, Any]:
+    def prepare(self, checkout: Path, found: FoundTask, bench: ConfinedRunner) -> dict[str, object]:
         """Traces `ref_kernel` on what `generate_input` makes."""
-        files = {PurePosixPath(one).name: read_text(checkout, one) for one in found.files[1:]}
+        files = {PurePosixPath(file).name: read_text(checkout, file) for file in found.files[1:]}
         specs = found.details["specs"]
         files[_TRACED] = traced_text(specs, found.details["text"])
         return bench.trace(
@@ -86,7 +86,7 @@ class ReferenceKernelsReader:
             SUBMISSION,
         )
 
-    def problem(self, checkout: Path, found: FoundTask, data: Mapping[str, Any]) -> Problem:
+    def problem(self, checkout: Path, found: FoundTask, data: Mapping[str, object]) -> Problem:
         """Makes the problem from the text that tracing has left."""
         try:
             text, adapter = str(data["text"]), str(data["adapter"])

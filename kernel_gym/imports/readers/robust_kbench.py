@@ -30,7 +30,7 @@ from kernel_gym.tasks.names import Mode
 from kernel_gym.tasks.problem import Problem
 
 _TRACED = "problem.py"
-_MOST_CONFIGURATIONS = 64
+MAX_CONFIGURATIONS = 64
 Configuration = dict[str, dict[str, Any]]
 """The arguments of `get_inputs` under "inputs" and those of the class under "init"."""
 
@@ -71,7 +71,7 @@ class RobustKBenchReader:
                 details = {"way": way, "configurations": configurations}
                 yield FoundTask(name, way, self.mode, tuple(files), details)
 
-    def prepare(self, checkout: Path, found: FoundTask, bench: ConfinedRunner) -> dict[str, Any]:
+    def prepare(self, checkout: Path, found: FoundTask, bench: ConfinedRunner) -> dict[str, object]:
         """Traces the module, or the derivatives of its outputs."""
         configurations = found.details["configurations"]
         backward = found.details["way"] == "backward"
@@ -85,10 +85,10 @@ class RobustKBenchReader:
             f"{_TRACED}:make_inputs",
             f"{_TRACED}:make_init",
             ENTRY,
-            [_sizes(one) for one in configurations],
+            [_sizes(configuration) for configuration in configurations],
         )
 
-    def problem(self, checkout: Path, found: FoundTask, data: Mapping[str, Any]) -> Problem:
+    def problem(self, checkout: Path, found: FoundTask, data: Mapping[str, object]) -> Problem:
         """Makes the problem from the text that tracing has left."""
         try:
             text, adapter = str(data["text"]), str(data["adapter"])
@@ -133,17 +133,17 @@ def _configurations(checkout: Path, module: str, config: str) -> list[Configurat
         ]
     except (ValueError, KeyError, TypeError) as error:
         raise CheckoutError(f"{config}: found no lists of configurations: {error}") from None
-    stated = [_configuration(config, row, taken) for row in rows[:_MOST_CONFIGURATIONS]]
+    stated = [_configuration(config, row, taken) for row in rows[:MAX_CONFIGURATIONS]]
     if not stated:
         raise CheckoutError(f"{config}: found no configuration, expected one in single_*")
     return [one for one in stated if _operation(one) == _operation(stated[0])]
 
 
-def _arguments(function: ast.FunctionDef | None) -> dict[str, Any]:
+def _arguments(function: ast.FunctionDef | None) -> dict[str, object]:
     """Returns the parameters of a function with their plain defaults, None for the others."""
     if function is None:
         return {}
-    names = [one.arg for one in function.args.args if one.arg != "self"]
+    names = [arg.arg for arg in function.args.args if arg.arg != "self"]
     defaults = function.args.defaults
     values = [d.value if isinstance(d, ast.Constant) else None for d in defaults]
     first = len(names) - len(values)
@@ -151,7 +151,7 @@ def _arguments(function: ast.FunctionDef | None) -> dict[str, Any]:
 
 
 def _configuration(
-    config: str, row: Mapping[str, Any], taken: Mapping[str, Mapping[str, Any]]
+    config: str, row: Mapping[str, object], taken: Mapping[str, Mapping[str, object]]
 ) -> Configuration:
     known = {key for parameters in taken.values() for key in parameters}
     if unknown := sorted(row.keys() - known):
@@ -174,7 +174,7 @@ def _sizes(configuration: Configuration) -> dict[str, int]:
 _NO_SIZES = frozenset({"stride", "padding", "kernel_size"})
 
 
-def _operation(configuration: Configuration) -> list[tuple[str, str, Any]]:
+def _operation(configuration: Configuration) -> list[tuple[str, str, object]]:
     """Returns the values that say what to compute."""
     return [
         (part, key, value)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 from kernel_gym.imports.readers.base import (
     CheckoutError,
@@ -30,7 +29,7 @@ from kernel_gym.imports.recorded.problem import Origin
 from kernel_gym.tasks.names import Mode
 from kernel_gym.tasks.problem import Problem
 
-MOST_TESTS = 12
+MAX_TESTS = 12
 """Most tests of a file that run: some have hundreds."""
 STUBS = ("geak_eval", "tb_eval", "performance_utils_pytest")
 """Modules for timing, which the recorder stands in for."""
@@ -52,11 +51,11 @@ class RocmReader:
             name = path.relative_to(checkout).as_posix()
             yield launched_entry(checkout, name, path.stem, "all")
 
-    def prepare(self, checkout: Path, found: FoundTask, bench: ConfinedRunner) -> dict[str, Any]:
+    def prepare(self, checkout: Path, found: FoundTask, bench: ConfinedRunner) -> dict[str, object]:
         """Records the launches of a sample of its tests."""
         return record_launches(self.suite, checkout, found, bench, "")
 
-    def problem(self, checkout: Path, found: FoundTask, data: Mapping[str, Any]) -> Problem:
+    def problem(self, checkout: Path, found: FoundTask, data: Mapping[str, object]) -> Problem:
         """Makes the problem of the recorded launches."""
         return problem_of(launched_origin(self.suite, checkout, found, ""), data)
 
@@ -87,18 +86,18 @@ def launched_entry(checkout: Path, name: str, task: str, category: str) -> Found
 
 def record_launches(
     suite: str, checkout: Path, found: FoundTask, bench: ConfinedRunner, instruction: str
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Records the launches of a sample of the tests of a pytest file."""
     name = found.details["file"]
     options = {
         "style": "pytest",
         "file": name,
         "functions": found.details.get("hosts") or found.details["functions"],
-        "most": MOST_TESTS,
+        "most": MAX_TESTS,
         "path": [str(Path(name).parent)],
         "stubs": list(STUBS),
     }
-    files = {one: read_bytes(checkout, one) for one in found.files}
+    files = {file: read_bytes(checkout, file) for file in found.files}
     origin = launched_origin(suite, checkout, found, instruction)
     return record(bench, origin, found.mode, files, options)
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import torch
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from kernel_gym.imports.readers.base import NoCallError, UnsupportedTask
 
-MOST_CALLS = 64
-MOST_ELEMENTS = 1 << 28
+MAX_CALLS = 64
+MAX_ELEMENTS = 1 << 28
 DTYPES = {
     str(dtype).removeprefix("torch."): dtype
     for dtype in (
@@ -77,8 +77,8 @@ class RecordedCall(_Frozen):
 
     function: str = Field(pattern=r"^[A-Za-z_]\w*(\.apply)?$", max_length=200)
     grid: tuple[Size, ...] | None = Field(None, max_length=3, strict=False)
-    args: list[Any] = Field(max_length=200)
-    kwargs: dict[str, Any] = Field(max_length=200)
+    args: list[object] = Field(max_length=200)
+    kwargs: dict[str, object] = Field(max_length=200)
     tensors: list[TensorForm] = Field(max_length=64)
     backward: bool = False
     variants: list[dict[str, ValueClass]] = Field(default=[], max_length=16)
@@ -86,13 +86,13 @@ class RecordedCall(_Frozen):
 
 
 class _Answer(BaseModel):
-    calls: list[RecordedCall] = Field(max_length=MOST_CALLS)
-    refused: list[str] = Field(default=[], max_length=MOST_CALLS)
+    calls: list[RecordedCall] = Field(max_length=MAX_CALLS)
+    refused: list[str] = Field(default=[], max_length=MAX_CALLS)
     ended: str = Field("", max_length=400)
     status: int = 0
 
 
-def parse_calls(answer: dict[str, Any]) -> tuple[list[RecordedCall], str]:
+def parse_calls(answer: dict[str, object]) -> tuple[list[RecordedCall], str]:
     """Returns the calls of an answer of the recorder, and how the tests ended.
 
     Raises:
@@ -117,6 +117,6 @@ def _possible(call: RecordedCall) -> bool:
         size = 1
         for extent in form.shape:
             size *= extent
-        if not known or size > MOST_ELEMENTS:
+        if not known or size > MAX_ELEMENTS:
             return False
     return any(form.shape for form in call.tensors)

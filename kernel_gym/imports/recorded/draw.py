@@ -11,7 +11,7 @@ import torch
 from kernel_gym.imports.recorded.calls import TensorForm, ValueClass
 from kernel_gym.imports.recorded.templates import Dims, is_contiguous, size_of
 
-MOST_DRAWS = 4
+MAX_DRAWS = 4
 """How often rows of distinct integers are drawn again before they are cut from permutations."""
 
 
@@ -189,12 +189,12 @@ def _distinct(rows: torch.Tensor, low: int, high: int, generator: torch.Generato
     length = rows.shape[1]
     if length > high - low + 1:
         raise ImpossibleError("there are too few integers for a row without repetitions")
-    for number in range(MOST_DRAWS + 1):
+    for number in range(MAX_DRAWS + 1):
         ordered = rows.sort(dim=1).values
         wrong = (ordered[:, 1:] == ordered[:, :-1]).any(dim=1).nonzero().flatten()
         if not len(wrong):
             break
-        if number < MOST_DRAWS:
+        if number < MAX_DRAWS:
             rows[wrong] = torch.randint(low, high + 1, (len(wrong), length), generator=generator)
             continue
         for row in wrong:

@@ -280,11 +280,11 @@ class RecordedProblem(Problem, WorkerReference):
         """Returns the shapes of the outputs."""
         return {output.name: _sizes(output.shape) for output in self.outputs_at(dims)}
 
-    def oracle(self, *args: Any, **inputs: Any) -> tuple[torch.Tensor, ...]:
+    def oracle(self, *args: object, **inputs: object) -> tuple[torch.Tensor, ...]:
         """The judge asks the reference worker: the suite's code does not run in its process."""
         raise TypeError(f"{self.name}: the oracle is in the reference worker")
 
-    def reference(self, *args: Any, **inputs: Any) -> tuple[torch.Tensor, ...]:
+    def reference(self, *args: object, **inputs: object) -> tuple[torch.Tensor, ...]:
         """The judge asks the reference worker: the suite's code does not run in its process."""
         raise TypeError(f"{self.name}: the reference is in the reference worker")
 
@@ -342,7 +342,7 @@ def shape_at(shape: Sequence[str], dims: Dims) -> tuple[int, ...]:
     return tuple(size_of(expression, dims) for expression in shape)
 
 
-def stated_to_json(one: StatedWorkload) -> dict[str, Any]:
+def stated_to_json(one: StatedWorkload) -> dict[str, object]:
     """Returns a stated workload as JSON values."""
     return {
         "dims": dict(one.dims),

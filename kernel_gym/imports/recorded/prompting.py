@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Sequence
-from typing import Any
 
 from kernel_gym.imports.recorded.calls import TensorForm
 from kernel_gym.imports.recorded.templates import CallTemplate, is_contiguous
@@ -74,7 +73,7 @@ def describe_call(template: CallTemplate) -> str:
     return f"{template.call.function}{grid}({', '.join(args)})"[:MAX_CALL]
 
 
-def _argument(tree: Any, tensors: Sequence[str], depth: int = 0) -> str:
+def _argument(tree: object, tensors: Sequence[str], depth: int = 0) -> str:
     """Returns an argument as text. The tree comes from a recorder: it may hold anything."""
     if not isinstance(tree, dict) or len(tree) != 1 or depth > MAX_DEPTH:
         return "?"

@@ -9,25 +9,32 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from kernel_gym.imports.recorded.calls import RecordedCall, TensorForm, ValueClass
+from kernel_gym.imports.recorded.size_trees import (
+    MIN_SIZE,
+    Place,
+    seed_name,
+    seeds_in,
+    sizes_in,
+    with_sizes,
+    without_sizes,
+)
 
-LEAST_NUMBER = 4
-"""Smaller integers among the arguments are constants, such as an axis or a number of groups."""
 PADDING = 5
 """Unused elements after each row of a padded matrix."""
 WIDER = 64.0
 """By what values are larger than recorded ones: the exponential of standard normal ones then
 overflows in float32."""
-MOST_SEEDS = 16
-"""Most seeds among the arguments of a call."""
 Dims = Mapping[str, int]
-Place = tuple[Any, ...]
 Integers = Mapping[int, ValueClass]
 """Classes of integers that belong together, by the number of the tensor."""
+
+_CLASSES = {"tensors": {"__all__": {"values"}}}
+"""The classes of values of a call, which its caller need not know."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +71,7 @@ class CallTemplate:
     linked: tuple[LinkedIntegers, ...] = ()
     seeds: tuple[str, ...] = ()
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """The template as JSON values."""
         return {
             "call": self.call.model_dump(mode="json"),
@@ -83,12 +90,10 @@ class CallTemplate:
             ],
         }
 
-    def calling(self) -> dict[str, Any]:
+    def calling(self) -> dict[str, object]:
         """Returns the template as JSON values, without the classes of values: for a caller."""
-        value = self.to_json()
+        value = self.to_json() | {"call": self.call.model_dump(mode="json", exclude=_CLASSES)}
         del value["linked"]
-        for form in value["call"]["tensors"]:
-            del form["values"]
         return value
 
     def integers_at(self, dims: Dims) -> list[Integers]:
@@ -143,7 +148,7 @@ def _structure(call: RecordedCall) -> str:
         (form.dtype, len(form.shape), form.device, form.gradient, form.mutated, _layout(form))
         for form in call.tensors
     ]
-    trees = [_without_sizes(call.args), _without_sizes(call.kwargs)]
+    trees = [without_sizes(call.args), without_sizes(call.kwargs)]
     grid = None if call.grid is None else len(call.grid)
     return json.dumps([call.function, grid, trees, tensors, call.backward], sort_keys=True)
 
@@ -166,52 +171,13 @@ def is_contiguous(shape: Sequence[int], strides: Sequence[int]) -> bool:
     return True
 
 
-def _is_size(tree: Any) -> bool:
-    value = tree.get("number") if isinstance(tree, dict) else None
-    return type(value) is int and value >= LEAST_NUMBER
-
-
-def _without_sizes(tree: Any) -> Any:
-    if _is_size(tree):
-        return "size"
-    if isinstance(tree, dict):
-        return {key: _without_sizes(value) for key, value in tree.items()}
-    if isinstance(tree, list):
-        return [_without_sizes(value) for value in tree]
-    return tree
-
-
-def _seed(number: int) -> str:
-    return f"seed{number}"
-
-
-def _seeds(tree: Any) -> set[int]:
-    """The numbers of the seeds in a tree."""
-    if isinstance(tree, dict):
-        number = tree.get("seed")
-        own = {number} if type(number) is int and 0 <= number < MOST_SEEDS else set()
-        return own.union(*map(_seeds, tree.values()))
-    return set().union(*map(_seeds, tree)) if isinstance(tree, list) else set()
-
-
-def _numbers(tree: Any, path: Place = ()) -> Iterator[tuple[Place, int]]:
-    if _is_size(tree):
-        yield path, tree["number"]
-    elif isinstance(tree, dict):
-        for key, value in tree.items():
-            yield from _numbers(value, (*path, key))
-    elif isinstance(tree, list):
-        for index, value in enumerate(tree):
-            yield from _numbers(value, (*path, index))
-
-
 def _places(call: RecordedCall) -> dict[Place, int]:
     """The size at each place of a call: axes of tensors, numbers, and the grid."""
     places: dict[Place, int] = {}
     for k, form in enumerate(call.tensors):
         places |= {("tensor", k, axis): size for axis, size in enumerate(form.shape)}
     for what in ("args", "kwargs"):
-        places |= {(what, *path): value for path, value in _numbers(getattr(call, what))}
+        places |= {(what, *path): value for path, value in sizes_in(getattr(call, what))}
     for axis, size in enumerate(call.grid or ()):
         places["grid", axis] = size
     return places
@@ -247,8 +213,8 @@ def _unified(calls: list[RecordedCall]) -> tuple[CallTemplate, list[dict[str, in
     bound = _bound(first, calls, free | products)
     call = first.model_copy(
         update={
-            "args": _with_sizes(first.args, texts, ("args",)),
-            "kwargs": _with_sizes(first.kwargs, texts, ("kwargs",)),
+            "args": with_sizes(first.args, texts, ("args",)),
+            "kwargs": with_sizes(first.kwargs, texts, ("kwargs",)),
             "tensors": bound,
             "variants": [],
         }
@@ -260,7 +226,7 @@ def _unified(calls: list[RecordedCall]) -> tuple[CallTemplate, list[dict[str, in
         for sizes, sets in zip(dims, (_sets(call, bound) for call in calls), strict=True)
         if sets
     )
-    seeds = tuple(_seed(number) for number in sorted(_seeds([first.args, first.kwargs])))
+    seeds = tuple(seed_name(number) for number in sorted(seeds_in([first.args, first.kwargs])))
     return CallTemplate(call, shapes, grid, names, linked, seeds), dims
 
 
@@ -273,7 +239,7 @@ def _sets(call: RecordedCall, forms: Sequence[TensorForm]) -> tuple[Integers, ..
         and not form.type.is_floating_point
         and not forms[k].values.bound
     }
-    others = [{int(k): v for k, v in one.items() if int(k) in own} for one in call.variants]
+    others = [{int(k): v for k, v in variant.items() if int(k) in own} for variant in call.variants]
     return (own, *others) if own else ()
 
 
@@ -361,19 +327,6 @@ def _products(axes: Mapping[tuple[int, ...], str]) -> dict[tuple[int, ...], str]
     return products
 
 
-def _with_sizes(tree: Any, texts: Mapping[Place, str], path: Place) -> Any:
-    if _is_size(tree):
-        text = texts[path]
-        return {"number": int(text)} if text.isdigit() else {"size": text}
-    if isinstance(tree, dict) and "seed" in tree and _seeds(tree):
-        return {"size": _seed(tree["seed"])}
-    if isinstance(tree, dict):
-        return {key: _with_sizes(value, texts, (*path, key)) for key, value in tree.items()}
-    if isinstance(tree, list):
-        return [_with_sizes(value, texts, (*path, i)) for i, value in enumerate(tree)]
-    return tree
-
-
 def _bound(
     first: RecordedCall, calls: list[RecordedCall], known: Mapping[tuple[int, ...], str]
 ) -> list[TensorForm]:
@@ -388,7 +341,7 @@ def _bound(
         form = form.model_copy(update={"values": values})
         if not form.type.is_floating_point and values.kind in _BOUND:
             vector = tuple(_limit(call.tensors[k]) for call in calls)
-            if min(vector) >= LEAST_NUMBER and vector in known:
+            if min(vector) >= MIN_SIZE and vector in known:
                 form = form.model_copy(
                     update={"values": values.model_copy(update={"bound": known[vector]})}
                 )
@@ -401,11 +354,11 @@ def _widest(classes: Sequence[ValueClass], elements: Sequence[int]) -> ValueClas
 
     Few integers say little of how they were drawn, so that the class of most integers counts.
     """
-    ranges = [one for one in classes if one.kind == "float"]
+    ranges = [value_class for value_class in classes if value_class.kind == "float"]
     most = classes[max(range(len(classes)), key=lambda i: elements[i])]
     if not ranges and most.kind in ("range", "integers", "permutation"):
         return most
-    if not ranges or any(one.kind not in ("float", "constant") for one in classes):
+    if not ranges or any(value_class.kind not in ("float", "constant") for value_class in classes):
         return classes[0]
     return max(ranges, key=lambda one: float(one.high) - float(one.low))
 

@@ -95,7 +95,7 @@ def _constructor(init: Any) -> tuple[str, str]:
     return f"({''.join(f'{_text(one)}, ' for one in init or [])})", "{}"
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     if isinstance(value, Expression):
         return value.text
     if isinstance(value, list):

@@ -144,7 +144,7 @@ class _Writer:
         data = f"{maker}({_plain(node.data)}, dtype=torch.{node.dtype})"
         return data if node.shape is None else f"{data}.reshape({_tuple(node.shape)})"
 
-    def _text(self, value: Any) -> str:
+    def _text(self, value: object) -> str:
         if isinstance(value, Expression):
             named = (n for n in ast.walk(ast.parse(value.text)) if isinstance(n, ast.Name))
             self._code.sizes |= {name.id for name in named}
@@ -180,13 +180,13 @@ class _Writer:
 _TORCH_NAME = re.compile(r"[a-z0-9_]+")
 
 
-def _torch_name(text: Any) -> str:
+def _torch_name(text: object) -> str:
     if not isinstance(text, str) or not _TORCH_NAME.fullmatch(text):
         raise GraphError("found an argument that is no dtype and no memory format")
     return text
 
 
-def _plain(data: Sequence[Any]) -> str:
+def _plain(data: Sequence[object]) -> str:
     parts = (f'float("{float(d["float"])}")' if isinstance(d, dict) else repr(d) for d in data)
     return f"[{', '.join(parts)}]"
 
@@ -256,7 +256,7 @@ def _without_statistics(node: NodeTemplate | Node) -> list[Any]:
     return [*node.args[:3], None, None, *node.args[5:]] if training is True else node.args
 
 
-def _sources(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterator[int]:
+def _sources(args: Sequence[Any], kwargs: Mapping[str, object]) -> Iterator[int]:
     for value in (*args, *kwargs.values()):
         if isinstance(value, list):
             yield from _sources(value, {})

@@ -22,7 +22,7 @@ class InDouble(OperatorMode):
         return out if func._schema.is_mutable else tree_map_only(torch.Tensor, widened, out)
 
 
-def _wide_dtype(value: Any) -> Any:
+def _wide_dtype(value: object) -> object:
     return torch.float64 if isinstance(value, torch.dtype) and value in _NARROW else value
 
 

@@ -74,11 +74,11 @@ class Node(BaseModel):
     op: str
     name: Annotated[str, AfterValidator(identifier)] | None = None
     """The name of an argument."""
-    args: list[Any] = []
-    kwargs: dict[Annotated[str, AfterValidator(identifier)], Any] = {}
+    args: list[object] = []
+    kwargs: dict[Annotated[str, AfterValidator(identifier)], object] = {}
     shape: Annotated[Shape, Field(max_length=64)] | None = None
     dtype: Dtype = None
-    data: Annotated[list[Any], Field(max_length=MAX_ELEMENTS)] | None = None
+    data: Annotated[list[object], Field(max_length=MAX_ELEMENTS)] | None = None
     """The elements of a constant; None if they are not known."""
 
 
@@ -119,8 +119,8 @@ class How(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    init: Any = None
-    args: Any = None
+    init: object = None
+    args: object = None
     paths: dict[Annotated[str, AfterValidator(identifier)], str] = {}
     """The path of each parameter and buffer in the module."""
 
@@ -150,12 +150,12 @@ def parse_trace(data: dict[str, Any]) -> Traced:
         values = list(outputs.values()) if isinstance(outputs, dict) else outputs
         if not isinstance(values, list):
             raise GraphError(f"found no outputs in {part}")
-        if not all(isinstance(one, dict) and set(one) == {"v"} for one in values):
+        if not all(isinstance(value, dict) and set(value) == {"v"} for value in values):
             raise GraphError("an output is no tensor of the graph")
         data[part]["outputs"] = (
             {k: v["v"] for k, v in outputs.items()}
             if isinstance(outputs, dict)
-            else [one["v"] for one in values]
+            else [value["v"] for value in values]
         )
     try:
         traced = Traced.model_validate(data)
@@ -187,7 +187,7 @@ def _check(graph: TracedGraph | Construction) -> None:
         raise GraphError("an output is no node")
 
 
-def _leaves(value: Any) -> Iterator[Any]:
+def _leaves(value: object) -> Iterator[object]:
     """Yields the numbers, texts and special values among arguments, and checks their size."""
     if isinstance(value, list):
         for one in value:
@@ -200,7 +200,7 @@ def _leaves(value: Any) -> Iterator[Any]:
     yield value
 
 
-def _is_small(value: Any) -> bool:
+def _is_small(value: object) -> bool:
     """Whether the content of a special value is a number, or a text of the length of a name."""
     if isinstance(value, str):
         return len(value) <= MAX_NAME
@@ -232,7 +232,7 @@ _NAMED = tuple(
 """The beginnings of types whose values are names and no numbers."""
 
 
-def references(value: Any) -> Iterator[Any]:
+def references(value: object) -> Iterator[int]:
     """Yields the numbers of the nodes that an argument refers to."""
     if isinstance(value, list):
         for one in value:

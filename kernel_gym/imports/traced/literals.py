@@ -11,7 +11,7 @@ Number = int | float
 Sizes = Mapping[str, int]
 _EXPONENTS = (Fraction(-2), Fraction(-1), Fraction(-1, 2), Fraction(1, 2), Fraction(1), Fraction(2))
 _CLOSE = 1e-12
-_MOST_STEP = 32
+MAX_STEP = 32
 
 
 def expression(values: Sequence[Number], sizes: Sequence[Sizes]) -> str | None:
@@ -148,7 +148,7 @@ def _steps(values: Sequence[Number], sizes: Sequence[Sizes], moved: Sequence[str
         return None
     (name,) = moved
     points = [(v, point[name]) for v, point in zip(values, sizes, strict=True)]
-    for step in range(2, _MOST_STEP):
+    for step in range(2, MAX_STEP):
         for rate in range(1, 5):
             least = max(v * step - rate * a for v, a in points)
             most = min(v * step + step - 1 - rate * a for v, a in points)

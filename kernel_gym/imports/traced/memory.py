@@ -10,7 +10,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 from kernel_gym.tasks.operator_mode import OperatorMode
 
-MOST_MEMORY = 4 << 30
+MAX_MEMORY_BYTES = 4 << 30
 """Bytes of the tensors that the operators of one problem may hold at a time on the host."""
 
 
@@ -27,7 +27,7 @@ class BoundedMemory(OperatorMode):
         most: Bytes that may be held at a time.
     """
 
-    def __init__(self, most: int = MOST_MEMORY) -> None:
+    def __init__(self, most: int = MAX_MEMORY_BYTES) -> None:
         super().__init__()
         self._most, self._held = most, 0
         self._known: dict[Any, int] = {}
@@ -95,9 +95,9 @@ class PeakMemory(OperatorMode):
 
 
 def _is_on_host(args: object, kwargs: Any) -> bool:
-    tensors = [one for one in tree_leaves((args, kwargs)) if isinstance(one, torch.Tensor)]
+    tensors = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
     device = kwargs.get("device")
-    kinds = {one.device.type for one in tensors} | (
+    kinds = {tensor.device.type for tensor in tensors} | (
         {torch.device(device).type} if device else set()
     )
     return kinds <= {"cpu"}
@@ -114,7 +114,9 @@ def _result_bytes(func: Any, args: Any, kwargs: Any) -> int:
         results = tree_leaves(func(*given, **named))
     except (RuntimeError, NotImplementedError, TypeError, ValueError, IndexError):
         return 0  # the operator itself says what is wrong
-    return sum(one.numel() * one.itemsize for one in results if isinstance(one, torch.Tensor))
+    return sum(
+        result.numel() * result.itemsize for result in results if isinstance(result, torch.Tensor)
+    )
 
 
 def _described(value: object) -> object:

@@ -7,7 +7,6 @@ import textwrap
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -62,7 +61,7 @@ class TracedProblem(Problem):
         body = body.replace("def reference(\n    self,", f"def {self.entry}(", 1)
         return f"import torch\n\n\n{body}\n"
 
-    def oracle(self, *args: Any, **inputs: Any) -> tuple[torch.Tensor, ...]:
+    def oracle(self, *args: object, **inputs: object) -> tuple[torch.Tensor, ...]:
         """Runs the operators of `reference` in fp64."""
         wide = {k: widened(v) if isinstance(v, torch.Tensor) else v for k, v in inputs.items()}
         with InDouble():

@@ -35,7 +35,7 @@ class NodeTemplate:
     kwargs: dict[str, Any]
     shape: tuple[str, ...] | None
     dtype: str | None
-    data: list[Any] | None = field(default=None)
+    data: list[object] | None = field(default=None)
 
 
 def structure(graph: TracedGraph | Construction) -> tuple[object, ...]:
@@ -48,7 +48,7 @@ def structure(graph: TracedGraph | Construction) -> tuple[object, ...]:
     return (tuple(nodes), tuple(ends))
 
 
-def _shell(value: Any) -> object:
+def _shell(value: object) -> object:
     if isinstance(value, dict):
         if {"v", "torch", "float", "tensor", "other"} & set(value):
             return tuple(value.items())
@@ -107,7 +107,7 @@ def _merged(values: Sequence[Any], sizes: Sequence[Sizes], where: str) -> Any:
     return Expression(text)
 
 
-def unify_values(values: Sequence[Any], sizes: Sequence[Sizes]) -> Any:
+def unify_values(values: Sequence[object], sizes: Sequence[Sizes]) -> object:
     """Returns nested values with expressions in place of numbers.
 
     Raises:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 
 from kernel_gym.imports.tracing.built import Built
 
 
-def spreads(built: Built) -> dict[str, dict[str, Any]]:
+def spreads(built: Built) -> dict[str, dict[str, object]]:
     """Returns mean, standard deviation, least and largest element of each value."""
     statistics = {}
     for name, value in built.values.items():

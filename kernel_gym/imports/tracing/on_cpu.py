@@ -44,12 +44,12 @@ class Reserved:
         return like.new_full(self.shape, self.fill, dtype=self.dtype)
 
 
-def reserved(data: Any) -> Any:
+def reserved(data: object) -> object:
     """Returns nested data with `Reserved` in place of tensors that were never written."""
     return tree_map_only(torch.Tensor, _reserved, data)
 
 
-def restored(data: Any) -> Any:
+def restored(data: object) -> Any:
     """Returns nested data with new tensors in place of `Reserved`."""
     like = next(leaf for leaf in tree_leaves(data) if isinstance(leaf, torch.Tensor))
     return tree_map(lambda one: one.made(like) if isinstance(one, Reserved) else one, data)
@@ -79,14 +79,14 @@ class OnCpu(TorchFunctionMode):
         torch.nn.Module.to = _module_to  # type: ignore[assignment]
         return super().__enter__()
 
-    def __exit__(self, *details: Any) -> None:
+    def __exit__(self, *details: object) -> None:
         """Undoes the replacements."""
         torch.Generator = _PlainGenerator  # type: ignore[misc]
         torch.nn.Module.to = _plain_to  # type: ignore[method-assign]
         super().__exit__(*details)
 
     def __torch_function__(
-        self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None
+        self, func: Callable[..., Any], types: object, args: Any = (), kwargs: Any = None
     ) -> Any:
         """Calls a function of PyTorch with the CPU in place of a GPU."""
         kwargs = dict(kwargs or {})
@@ -106,19 +106,20 @@ class OnCpu(TorchFunctionMode):
 
 
 class _CpuGenerator(_PlainGenerator):
-    def __new__(cls, device: Any = None) -> _CpuGenerator:
+    def __new__(cls, device: object = None) -> _CpuGenerator:
         return super().__new__(cls, "cpu")  # type: ignore[call-arg]
 
 
-def _module_to(module: torch.nn.Module, *args: Any, **kwargs: Any) -> torch.nn.Module:
+def _module_to(module: torch.nn.Module, *args: object, **kwargs: object) -> torch.nn.Module:
     """Moves a module to another dtype; it is on the CPU already."""
-    if not kwargs and all(isinstance(one, str | torch.device) for one in args):
+    if not kwargs and all(isinstance(arg, str | torch.device) for arg in args):
         return module
     kwargs = {k: _on_cpu(v) for k, v in kwargs.items()}
-    return _plain_to(module, *map(_on_cpu, args), **kwargs)
+    moved: torch.nn.Module = _plain_to(module, *map(_on_cpu, args), **kwargs)  # type: ignore[call-overload]
+    return moved
 
 
-def _on_cpu(value: Any) -> Any:
+def _on_cpu(value: object) -> object:
     if isinstance(value, torch.device):
         return torch.device("cpu") if value.type == "cuda" else value
     if isinstance(value, str) and value.partition(":")[0] == "cuda":

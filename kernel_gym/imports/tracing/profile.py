@@ -20,12 +20,12 @@ class _Clock:
         self.seconds: dict[type, float] = defaultdict(float)
         self.files: dict[type, str] = {}
         self.calls: dict[type, int] = defaultdict(int)
-        self.inputs: dict[type, list[dict[str, Any]]] = {}
+        self.inputs: dict[type, list[dict[str, object]]] = {}
         self.plain: dict[type, bool] = {}
         self._depth, self._whole = 0, 0.0
         self._call = torch.nn.Module.__call__
 
-    def __call__(self, module: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, module: torch.nn.Module, *args: object, **kwargs: object) -> object:
         kind = type(module)
         self._note(kind, module, args, kwargs)
         began = time.perf_counter()
@@ -51,7 +51,7 @@ class _Clock:
             for k, v in tensors.items()
         ]
 
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[dict[str, object]]:
         """Returns what was seen, the longest first."""
         order = sorted(self.seconds, key=lambda kind: -self.seconds[kind])
         return [
@@ -73,7 +73,7 @@ def _file(kind: type, folder: str) -> str:
     return os.path.relpath(file, folder) if file.startswith(folder) else ""
 
 
-def profile(files: dict[str, str], script: str) -> list[dict[str, Any]]:
+def profile(files: dict[str, str], script: str) -> list[dict[str, object]]:
     """Writes the files, runs the script and returns its modules by time."""
     folder = Path(os.environ["TMPDIR"]) / "user_files"
     for path, text in files.items():

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, TypedDict
 
 import torch
 from torch.fx import Graph, GraphModule, Node
@@ -19,7 +20,7 @@ MAX_CONSTANTS = 4096
 _SKIPPED = frozenset({"_set_grad_enabled", "_enter_autocast", "_exit_autocast"})
 
 
-def of_forward(built: Built) -> dict[str, Any]:
+def of_forward(built: Built) -> dict[str, object]:
     """Traces the forward pass on fake tensors and records it.
 
     Composite operators such as `linear` stay whole, as eager PyTorch calls them. Only a pass that
@@ -41,7 +42,7 @@ def of_forward(built: Built) -> dict[str, Any]:
             graph = make_fx(forward)(*built.values.values())
         if _has_hidden_values(graph):
             graph = make_fx(forward)(*built.values.values())
-    return _recorded(graph, names)
+    return dict(_recorded(graph, names))
 
 
 def _has_hidden_values(graph: GraphModule) -> bool:
@@ -52,23 +53,31 @@ def _has_hidden_values(graph: GraphModule) -> bool:
     )
 
 
-def of_construction(built: Built) -> dict[str, Any]:
+def of_construction(built: Built) -> dict[str, object]:
     """Records how inputs and buffers are made."""
     record = _recorded(built.graph, [])
     names = [name for name, kind in built.kinds.items() if kind != "parameter"]
-    return record | {"outputs": dict(zip(names, record["outputs"], strict=True))}
+    outputs = dict(zip(names, record["outputs"], strict=True))
+    return {"nodes": record["nodes"], "outputs": outputs}
 
 
-def _recorded(module: GraphModule, names: list[str]) -> dict[str, Any]:
+class RecordedGraph(TypedDict):
+    """A recorded graph: its nodes, and the values that it returns."""
+
+    nodes: list[dict[str, object]]
+    outputs: list[object]
+
+
+def _recorded(module: GraphModule, names: list[str]) -> RecordedGraph:
     graph: Graph = module.graph
     graph.eliminate_dead_code(lambda node: _has_effect(node))
     known: dict[Node, int] = {}
-    nodes: list[dict[str, Any]] = []
-    outputs: list[Any] = []
+    nodes: list[dict[str, object]] = []
+    outputs: list[object] = []
     placeholders = iter(names)
     for node in graph.nodes:
         if node.op == "output":
-            outputs = [_value(one, known) for one in node.args[0]]
+            outputs = [_value(arg, known) for arg in node.args[0]]
         elif node.op != "call_function" or node.target.__name__ not in _SKIPPED:
             known[node] = len(nodes)
             nodes.append(_node(node, module, known, placeholders))
@@ -87,7 +96,9 @@ def _has_effect(node: Node) -> bool:
     return bool(schema is not None and schema.is_mutable)
 
 
-def _node(node: Node, module: GraphModule, known: dict[Node, int], names: Any) -> dict[str, Any]:
+def _node(
+    node: Node, module: GraphModule, known: dict[Node, int], names: Iterator[str]
+) -> dict[str, object]:
     if node.op == "placeholder":
         return {"op": "argument", "name": next(names), **_described(node)}
     if node.op == "get_attr":
@@ -112,22 +123,22 @@ def _node(node: Node, module: GraphModule, known: dict[Node, int], names: Any) -
 _PLACES = frozenset({"device", "pin_memory", "layout", "generator"})
 
 
-def _constant(value: Any) -> dict[str, Any]:
-    described = {"shape": list(value.shape), "dtype": str(value.dtype)[6:]}
+def _constant(value: torch.Tensor) -> dict[str, object]:
+    described: dict[str, object] = {"shape": list(value.shape), "dtype": str(value.dtype)[6:]}
     fake = isinstance(value, torch._subclasses.FakeTensor)
     if fake or value.numel() > MAX_CONSTANTS:
         return described | {"data": None}
     return described | {"data": [_number(one) for one in value.reshape(-1).tolist()]}
 
 
-def _described(node: Node) -> dict[str, Any]:
+def _described(node: Node) -> dict[str, object]:
     value = node.meta.get("val")
     if not isinstance(value, torch.Tensor):
         return {"shape": None, "dtype": None}
     return {"shape": [int(size) for size in value.shape], "dtype": str(value.dtype)[6:]}
 
 
-def _value(value: Any, known: dict[Node, int]) -> Any:
+def _value(value: object, known: dict[Node, int]) -> object:
     """Returns an argument of an operator as JSON."""
     if isinstance(value, Node):
         return {"v": known[value]}
@@ -144,14 +155,14 @@ def _value(value: Any, known: dict[Node, int]) -> Any:
     raise BuildError(f"an operator takes a {type(value).__name__}, which cannot be recorded")
 
 
-def _number(value: Any) -> Any:
+def _number(value: object) -> object:
     """Returns a number as JSON, which has neither infinities nor NaN."""
     if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
         return {"float": str(value)}
     return value
 
 
-def of_call(built: Built) -> dict[str, Any]:
+def of_call(built: Built) -> dict[str, object]:
     """Records how the module is constructed and called; None where it takes other than numbers."""
     names = {id(value): name for name, value in built.values.items()}
     args, kwargs = built.arguments
@@ -173,7 +184,7 @@ def _path(built: Built, places: Any) -> str:
     raise AssertionError("a parameter without a module")
 
 
-def _plain(value: Any, names: dict[int, str]) -> Any:
+def _plain(value: object, names: dict[int, str]) -> object:
     if isinstance(value, torch.Tensor):
         return {"tensor": names.get(id(value), "")}
     if isinstance(value, Reserved):

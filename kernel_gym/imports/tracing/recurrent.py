@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
@@ -34,8 +33,8 @@ def one_step_only() -> Iterator[None]:
         yield
 
 
-def _first_step_of(operator: torch._ops.OpOverload) -> Callable[..., Any]:
-    def run(x: torch.Tensor, *args: Any) -> Any:
+def _first_step_of(operator: torch._ops.OpOverload) -> Callable[..., object]:
+    def run(x: torch.Tensor, *args: object) -> object:
         if get_proxy_mode() is not None or not isinstance(x, FakeTensor):
             return operator.decompose(x, *args)
         time = 1 if args[_BATCH_FIRST - 1] else 0

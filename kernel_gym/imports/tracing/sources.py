@@ -35,7 +35,7 @@ class Sources:
         target: str,
         inputs: str | None = None,
         init: str | None = None,
-        shapes: Sequence[dict[str, Any]] = (),
+        shapes: Sequence[dict[str, object]] = (),
         literals: Sequence[Sequence[Any]] = (),
     ) -> None:
         self.target, self.inputs, self.init, self.shapes = target, inputs, init, shapes

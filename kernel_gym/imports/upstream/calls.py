@@ -178,9 +178,9 @@ class CallRecorder:
                 form["values"] = without_nan(form["values"])
         described["variants"] = []
         described["backward"] = False
-        for one in _outputs(result):
-            if one.requires_grad and one.grad_fn is not None:
-                one.register_hook(functools.partial(_mark, described))
+        for output in _outputs(result):
+            if output.requires_grad and output.grad_fn is not None:
+                output.register_hook(functools.partial(_mark, described))
         self.calls.append(described)
 
     def _tree(self, value: object, tensors: list[torch.Tensor]) -> object:
@@ -321,7 +321,7 @@ def _outputs(result: object) -> list[torch.Tensor]:
     if isinstance(result, torch.Tensor):
         return [result]
     if isinstance(result, list | tuple):
-        return [one for value in result for one in _outputs(value)]
+        return [output for value in result for output in _outputs(value)]
     return []
 
 

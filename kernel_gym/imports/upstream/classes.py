@@ -9,11 +9,11 @@ import torch
 
 MAX_KEPT_VALUES = 1 << 14
 """Most bytes of integers that are kept as they are."""
-FEW = 32
+MAX_KEPT_ELEMENTS = 32
 """Integers of so few elements are kept: they are lengths and offsets that belong together."""
 
 
-def class_of(tensor: torch.Tensor) -> dict[str, Any]:
+def class_of(tensor: torch.Tensor) -> dict[str, object]:
     """Describes the values of a tensor.
 
     Returns:
@@ -36,7 +36,7 @@ def is_linked(form: dict[str, Any]) -> bool:
     return whole and form["values"]["kind"] in ("kept", "constant")
 
 
-def as_they_are(tensor: torch.Tensor) -> dict[str, Any] | None:
+def as_they_are(tensor: torch.Tensor) -> dict[str, object] | None:
     """Describes integers by their values; None if they are too many."""
     host = tensor.detach().to("cpu")
     if not host.numel():
@@ -49,12 +49,12 @@ def as_they_are(tensor: torch.Tensor) -> dict[str, Any] | None:
     return known if known["kind"] == "kept" else None
 
 
-def without_nan(values: dict[str, Any]) -> dict[str, Any]:
+def without_nan(values: dict[str, object]) -> dict[str, object]:
     """Returns the class without its share of NaN."""
     return values | {"nans": 0.0} if values["kind"] == "float" else values
 
 
-def wider(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+def wider(one: dict[str, Any], other: dict[str, Any]) -> dict[str, object]:
     """Returns the class of the wider range, if one of them is a range of real numbers."""
     kinds = {one["kind"], other["kind"]}
     if "float" not in kinds or not kinds <= {"float", "constant"}:
@@ -63,7 +63,7 @@ def wider(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
     return max(ranges, key=lambda values: values["high"] - values["low"])
 
 
-def _floats(host: torch.Tensor) -> dict[str, Any]:
+def _floats(host: torch.Tensor) -> dict[str, object]:
     values = host.to(torch.float64)
     finite = values[torch.isfinite(values)]
     if not finite.numel():
@@ -115,17 +115,17 @@ def _pattern(values: torch.Tensor) -> str:
     return "symmetric"
 
 
-def _booleans(host: torch.Tensor) -> dict[str, Any]:
+def _booleans(host: torch.Tensor) -> dict[str, object]:
     share = float(host.double().mean())
     if share in (0.0, 1.0):
         return {"kind": "constant", "value": share}
     pattern = _pattern(host.double())
-    if host.numel() <= FEW:
+    if host.numel() <= MAX_KEPT_ELEMENTS:
         return _kept(host, 0, 1)
     return {"kind": "bool", "share": share, "pattern": pattern}
 
 
-def _integers(host: torch.Tensor) -> dict[str, Any]:
+def _integers(host: torch.Tensor) -> dict[str, object]:
     values = host.to(torch.int64).reshape(-1)
     low, high = int(values.min()), int(values.max())
     if low == high:
@@ -136,7 +136,7 @@ def _integers(host: torch.Tensor) -> dict[str, Any]:
         starts = first.flatten()
         if bool((starts == starts[0]).all()):
             return {"kind": "range", "start": int(starts[0]), "low": low, "high": high}
-    if values.numel() <= FEW or _ordered(values):
+    if values.numel() <= MAX_KEPT_ELEMENTS or _ordered(values):
         return _kept(host, low, high)
     different, counts = torch.unique(values, return_counts=True)
     if different.numel() == values.numel():
@@ -156,7 +156,7 @@ def _ordered(values: torch.Tensor) -> bool:
     return bool((steps >= 0).all()) or bool((steps <= 0).all())
 
 
-def _kept(host: torch.Tensor, low: int, high: int) -> dict[str, Any]:
+def _kept(host: torch.Tensor, low: int, high: int) -> dict[str, object]:
     data = host.contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
     if len(data) > MAX_KEPT_VALUES:
         return {"kind": "integers", "low": low, "high": high}

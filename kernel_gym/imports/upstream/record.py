@@ -13,15 +13,18 @@ import signal
 import sys
 import time
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Required, TypedDict
 
 import torch
 
 from kernel_gym.imports.upstream.calls import CallRecorder
 from kernel_gym.imports.upstream.seeds import MovedSeeds
 from kernel_gym.triton_versions import accept_annotated_globals
+
+if TYPE_CHECKING:
+    import pytest
 
 MAX_FAILURES = 4
 """After so many tests that fail, no more run. The largest sizes fail first, for memory."""
@@ -43,7 +46,36 @@ class RecordingTimeUp(KeyboardInterrupt):
     """
 
 
-def run(folder: Path, options: Mapping[str, Any]) -> dict[str, object]:
+class RecordingOptions(TypedDict, total=False):
+    """How the calls of one task are recorded."""
+
+    style: Required[str]
+    """One of `STYLES`."""
+    seconds: Required[float]
+    """Seconds of CPU time for the recording."""
+    seed: Required[int]
+    file: Required[str]
+    timed: bool
+    """Whether times matter, so that kernels are tuned."""
+    stubs: list[str]
+    """Modules that are replaced by empty ones."""
+    path: list[str]
+    """Folders of modules, within the files of the suite."""
+    functions: list[str]
+    """The functions whose calls are recorded."""
+    line: int
+    """For `halves`: the first line of the tests."""
+    implementation: str
+    """For `runner`: the file that the script loads."""
+    arguments: list[str]
+    """For `runner`: the arguments of the script."""
+    reports: list[str]
+    """For `runner`: files that the script writes."""
+    most: int
+    """For `pytest` and `cases`: most tests or cases."""
+
+
+def run(folder: Path, options: RecordingOptions) -> dict[str, object]:
     """Records the calls of one task.
 
     Args:
@@ -85,7 +117,7 @@ def run(folder: Path, options: Mapping[str, Any]) -> dict[str, object]:
 
 
 def _again(
-    folder: Path, options: Mapping[str, Any], recorder: CallRecorder, seeds: MovedSeeds
+    folder: Path, options: RecordingOptions, recorder: CallRecorder, seeds: MovedSeeds
 ) -> None:
     """Runs the tests with other seeds, to see which other integers their generators draw."""
     if options["style"] not in REPEATABLE:
@@ -124,7 +156,9 @@ class _StubFinder:
     """Finds submodules of stubs."""
 
     @staticmethod
-    def find_spec(name: str, path: object = None, target: object = None) -> Any:
+    def find_spec(
+        name: str, path: object = None, target: object = None
+    ) -> importlib.machinery.ModuleSpec | None:
         parent = sys.modules.get(name.rpartition(".")[0])
         if not isinstance(parent, _Stub):
             return None
@@ -134,7 +168,7 @@ class _StubFinder:
 
 class _StubLoader:
     @staticmethod
-    def create_module(spec: Any) -> types.ModuleType:
+    def create_module(spec: importlib.machinery.ModuleSpec) -> types.ModuleType:
         return _Stub(spec.name)
 
     @staticmethod
@@ -142,7 +176,7 @@ class _StubLoader:
         pass
 
 
-def _halves(folder: Path, options: Mapping[str, Any], recorder: CallRecorder) -> dict[str, object]:
+def _halves(folder: Path, options: RecordingOptions, recorder: CallRecorder) -> dict[str, object]:
     """Runs a file whose two halves are an implementation and its tests."""
     path = folder / options["file"]
     text = path.read_text(encoding="utf-8")
@@ -164,7 +198,7 @@ def _halves(folder: Path, options: Mapping[str, Any], recorder: CallRecorder) ->
     return {}
 
 
-def _runner(folder: Path, options: Mapping[str, Any], recorder: CallRecorder) -> dict[str, object]:
+def _runner(folder: Path, options: RecordingOptions, recorder: CallRecorder) -> dict[str, object]:
     """Runs a script that loads the implementation from a file of its own."""
     target = (folder / options["implementation"]).resolve()
     load = importlib.machinery.SourceFileLoader.exec_module
@@ -187,7 +221,7 @@ def _runner(folder: Path, options: Mapping[str, Any], recorder: CallRecorder) ->
     return {"status": status, **_reported(folder, options)}
 
 
-def _reported(folder: Path, options: Mapping[str, Any]) -> dict[str, object]:
+def _reported(folder: Path, options: RecordingOptions) -> dict[str, object]:
     """Returns the reports that a runner has left, and the end of what it has printed."""
     names = options.get("reports")
     if names is None:
@@ -200,7 +234,7 @@ def _reported(folder: Path, options: Mapping[str, Any]) -> dict[str, object]:
     return {"reports": texts, "printed": printed.decode("utf-8", "replace")}
 
 
-def _pytest(folder: Path, options: Mapping[str, Any], recorder: CallRecorder) -> dict[str, object]:
+def _pytest(folder: Path, options: RecordingOptions, recorder: CallRecorder) -> dict[str, object]:
     """Runs a sample of the tests of a pytest file, without those that time or save."""
     import pytest
 
@@ -208,18 +242,18 @@ def _pytest(folder: Path, options: Mapping[str, Any], recorder: CallRecorder) ->
 
     class Plugin:
         @pytest.hookimpl(tryfirst=True)
-        def pytest_collection_modifyitems(self, items: list[Any]) -> None:
+        def pytest_collection_modifyitems(self, items: list[pytest.Function]) -> None:
             kept = [i for i in items if not any(w in i.name for w in ("performance", "save"))]
             step = max(1, len(kept) // options["most"])
             items[:] = sorted(kept[::step][: options["most"]], key=_extent)
             for module in {id(i.module): i.module for i in items}.values():
                 recorder.wrap(module.__dict__, options["functions"])
 
-        def pytest_collectreport(self, report: Any) -> None:
+        def pytest_collectreport(self, report: pytest.CollectReport) -> None:
             if report.failed:
                 ends.append(f"a file cannot be collected: {_cause(report)}"[:300])
 
-        def pytest_runtest_logreport(self, report: Any) -> None:
+        def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
             if report.outcome != "passed":
                 ends.append(f"a test {report.outcome}: {_cause(report)}"[:300])
 
@@ -242,7 +276,7 @@ def _extent(item: object) -> int:
     return math.prod(max(1, value) for value in parameters.values() if type(value) is int)
 
 
-def _cause(report: Any) -> str:
+def _cause(report: pytest.CollectReport | pytest.TestReport) -> str:
     """Returns the message of the exception that ended a test, in one line."""
     crash = getattr(report.longrepr, "reprcrash", None)
     if crash is not None:
@@ -250,7 +284,7 @@ def _cause(report: Any) -> str:
     return (str(report.longrepr).strip().splitlines() or [""])[-1]
 
 
-def _cases(folder: Path, options: Mapping[str, Any], recorder: CallRecorder) -> dict[str, object]:
+def _cases(folder: Path, options: RecordingOptions, recorder: CallRecorder) -> dict[str, object]:
     """Runs a module's generator of inputs, and records them as calls of `forward`."""
     names = runpy.run_path(str(folder / options["file"]))
     given = names["get_init_inputs"]()

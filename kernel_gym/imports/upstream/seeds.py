@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from typing import Any
 
 import numpy
 import torch
 
-OWNERS: tuple[tuple[Any, str], ...] = (
+OWNERS: tuple[tuple[object, str], ...] = (
     *((torch, "manual_seed"), (torch.random, "manual_seed")),
     *((torch.cuda, "manual_seed"), (torch.cuda, "manual_seed_all")),
     *((random, "seed"), (numpy.random, "seed"), (numpy.random, "default_rng")),
@@ -29,12 +28,12 @@ class MovedSeeds:
         for owner, name in OWNERS:
             setattr(owner, name, self._moved(getattr(owner, name)))
 
-    def _moved(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        def seed(*args: Any, **kwargs: Any) -> Any:
+    def _moved(self, function: Callable[..., object]) -> Callable[..., object]:
+        def seed(*args: object, **kwargs: object) -> object:
             args = tuple(self._plus(value) for value in args)
             return function(*args, **{name: self._plus(value) for name, value in kwargs.items()})
 
         return seed
 
-    def _plus(self, value: Any) -> Any:
+    def _plus(self, value: object) -> object:
         return value + self.shift if type(value) is int else value

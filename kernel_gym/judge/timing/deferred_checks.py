@@ -16,7 +16,7 @@ from kernel_gym.tasks.problem import Problem, Value
 from kernel_gym.tasks.sampling import CPU
 from kernel_gym.tasks.workload import Workload
 
-MOST_BYTES = 3 << 30
+MAX_BYTES = 3 << 30
 """If more bytes are kept, the calls are checked at once."""
 
 
@@ -52,7 +52,7 @@ class DeferredChecks:
     @property
     def full(self) -> bool:
         """Whether the calls should be checked before another one is added."""
-        return self._known is None and self._bytes > MOST_BYTES
+        return self._known is None and self._bytes > MAX_BYTES
 
     def add(
         self,
@@ -64,7 +64,7 @@ class DeferredChecks:
         """Keeps the inputs of a call, which nobody may change, and a copy of its outputs."""
         copies = tuple(output.clone() for output in outputs)
         where = next((v.device for v in inputs.values() if isinstance(v, torch.Tensor)), CPU)
-        if self._known is not None and self._bytes > MOST_BYTES:  # the host has room for more
+        if self._known is not None and self._bytes > MAX_BYTES:  # the host has room for more
             inputs, copies = _moved(inputs, CPU), tuple(output.to(CPU) for output in outputs)
         call = _Call(problem, workload, inputs, copies, where)
         tensors = [v for v in inputs.values() if isinstance(v, torch.Tensor)]

@@ -8,8 +8,6 @@ in PyTorch's `sdp_utils.cpp`, as compiled for ROCm.
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 
 _LARGEST_HEAD = 512  # of AOTriton 0.9 and later
@@ -23,7 +21,7 @@ def has_fused_attention(
     attn_mask: torch.Tensor | None = None,
     dropout_p: float = 0.0,
     is_causal: bool = False,
-    **_: Any,
+    **_: object,
 ) -> bool:
     """Whether a fused kernel takes a call of `scaled_dot_product_attention`.
 

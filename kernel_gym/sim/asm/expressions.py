@@ -8,8 +8,8 @@ import re
 from collections.abc import Callable
 from functools import lru_cache
 
-_MOST_CHARACTERS = 200
-_MOST_BITS = 64
+MAX_EXPRESSION_CHARACTERS = 200
+MAX_EXPRESSION_BITS = 64
 _CHARACTERS = re.compile(r"[0-9a-fA-FxXbBoO+\-*|&^~<>()\s]+")
 _BINARY: dict[type[ast.operator], Callable[[int, int], int]] = {
     ast.Add: operator.add,
@@ -42,7 +42,7 @@ def integer(text: str) -> int:
         return int(text, 0)
     except ValueError:
         pass
-    if len(text) > _MOST_CHARACTERS or not _CHARACTERS.fullmatch(text):
+    if len(text) > MAX_EXPRESSION_CHARACTERS or not _CHARACTERS.fullmatch(text):
         raise ValueError(f"{text[:40]!r} is no integer expression")
     try:
         return _value(ast.parse(text.strip(), mode="eval").body)
@@ -57,13 +57,13 @@ def _value(node: ast.expr) -> int:
         return _bounded(_UNARY[type(node.op)](_value(node.operand)))
     if isinstance(node, ast.BinOp) and type(node.op) in _BINARY:
         left, right = _value(node.left), _value(node.right)
-        if isinstance(node.op, ast.LShift) and right > _MOST_BITS:
+        if isinstance(node.op, ast.LShift) and right > MAX_EXPRESSION_BITS:
             raise ValueError("a shift by more than 64 bits")
         return _bounded(_BINARY[type(node.op)](left, right))
     raise ValueError("not an integer expression")
 
 
 def _bounded(value: int) -> int:
-    if value.bit_length() > _MOST_BITS:
+    if value.bit_length() > MAX_EXPRESSION_BITS:
         raise ValueError("an integer of more than 64 bits")
     return value

@@ -167,7 +167,7 @@ def _kernel_of_note(kernel: Mapping[str, Any]) -> KernelMetadata:
     return KernelMetadata(args, {k: _number(v) for k, v in values.items() if type(v) is int})
 
 
-def _number(value: Any) -> int:
+def _number(value: object) -> int:
     if type(value) is not int or not 0 <= value < _MAX_NUMBER:
         raise ValueError(f"{value!r:.40}, expected a number below 2^60")
     return value

@@ -10,9 +10,9 @@ from kernel_gym.sim.asm.errors import UnsupportedInstruction
 from kernel_gym.sim.asm.expressions import integer
 from kernel_gym.sim.asm.text import Instruction
 
-MOST_VECTOR, MOST_LOCAL, MOST_EXPORT = 63, 15, 7  # maximum of each counter
+MAX_VECTOR, MAX_LOCAL, MAX_EXPORT = 63, 15, 7  # maximum of each counter
 IDLE = frozenset({"s_nop", "s_sleep"})
-_MOST = {"vmcnt": MOST_VECTOR, "lgkmcnt": MOST_LOCAL, "expcnt": MOST_EXPORT}
+_MOST = {"vmcnt": MAX_VECTOR, "lgkmcnt": MAX_LOCAL, "expcnt": MAX_EXPORT}
 _COUNTER = re.compile(r"\s*(vmcnt|lgkmcnt|expcnt)(_sat)?\s*\(([^()]*(?:\([^()]*\)[^()]*)*)\)\s*")
 _SEPARATOR = re.compile(r"[&,]?")
 _SLEEP_CYCLES, _NOP_CYCLES = 64, 4
@@ -80,7 +80,7 @@ def _of_field(field: int) -> Wait:
 def _of_limits(limits: dict[str, int]) -> Wait:
     vector, local = limits.get("vmcnt"), limits.get("lgkmcnt")
     # A counter never exceeds its maximum, so a wait for that value waits for nothing.
-    return Wait(None if vector == MOST_VECTOR else vector, None if local == MOST_LOCAL else local)
+    return Wait(None if vector == MAX_VECTOR else vector, None if local == MAX_LOCAL else local)
 
 
 def idle_cycles(instruction: Instruction) -> int:

@@ -94,7 +94,7 @@ _LITERALS = {
     "-64": 0xFFFFFFC0,
 }
 _READS_VCC = "v_div_fmas_f32"
-_MOST_COPIES = 4  # moves of a mask that are followed
+MAX_MASK_COPIES = 4  # moves of a mask that are followed
 # An instruction may name registers at run time only, or control may go anywhere.
 _UNKNOWN_FLOW = ("s_getpc", "s_setpc", "s_swappc", "s_call", "s_set_gpr_idx")
 
@@ -174,7 +174,7 @@ class _Matcher:
         records = self._block.records[place]
         if records[0].handler == self._program.builder.handlers["s_mov_b64"].number:
             source = records[0].sources[0]
-            if len(self.match.copies) == _MOST_COPIES:
+            if len(self.match.copies) == MAX_MASK_COPIES:
                 return False
             self.match.copies.add(place)
             return source.space == SCALAR and self._mask(name, _pair(source), place)

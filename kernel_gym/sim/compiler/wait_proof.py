@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from kernel_gym.sim.asm.text import Instruction
-from kernel_gym.sim.asm.waits import MOST_LOCAL, MOST_VECTOR, Wait, decode_wait
+from kernel_gym.sim.asm.waits import MAX_LOCAL, MAX_VECTOR, Wait, decode_wait
 from kernel_gym.sim.compiler.audit_tables import destinations, kind_of, reads_destination
 from kernel_gym.sim.compiler.dataflow import registers_of
 from kernel_gym.sim.compiler.decode import DecodedKernel
@@ -67,10 +67,10 @@ class _Flights:
         memory = AuditKind.READS_MEMORY | AuditKind.WRITES_MEMORY
         targets = (*step.writes, _LDS) if step.kind & memory else step.writes
         if step.kind & AuditKind.VECTOR_COUNTER:
-            self.vector = {r: a + 1 for r, a in self.vector.items() if a + 1 < MOST_VECTOR}
+            self.vector = {r: a + 1 for r, a in self.vector.items() if a + 1 < MAX_VECTOR}
             self.vector.update(dict.fromkeys(step.writes, 0))
         if step.kind & AuditKind.LOCAL_COUNTER:
-            most = MOST_LOCAL if not self.scalar else 1 << 30
+            most = MAX_LOCAL if not self.scalar else 1 << 30
             self.ordered = {r: a + 1 for r, a in self.ordered.items() if a + 1 < most}
             self.ordered.update(dict.fromkeys(targets, 0))
         if step.kind & AuditKind.SCALAR_COUNTER:

@@ -29,7 +29,7 @@ BUFFER_BYTES = _PAYLOADS + _PACKETS * _PAYLOAD_BYTES
 _PRINTF = 2  # number of the service
 _BEGIN, _END = 1, 2  # flags of a message
 _STDERR = 1  # flag in the first word of a message
-_MOST_WORDS = 1 << 16  # of one message
+MAX_MESSAGE_WORDS = 1 << 16  # of one message
 _SPECIFICATION = re.compile(
     rb"%(?P<flags>[-+ #0]*)(?P<width>\*|\d+)?(?:\.(?P<precision>\*|\d*))?"
     rb"(?P<length>hh|h|ll|l|j|z|t|L)?(?P<kind>[diouxXcspaAeEfFgGn%])"
@@ -97,7 +97,7 @@ class HostCalls:
             number = descriptor >> 8
         message = self._messages.setdefault(number, [])
         message += words[1 : 1 + (descriptor >> 5 & 7)]
-        if not descriptor & _END and len(message) < _MOST_WORDS:
+        if not descriptor & _END and len(message) < MAX_MESSAGE_WORDS:
             return number << 8
         del self._messages[number]
         text = formatted(struct.pack(f"<{len(message) - 1}Q", *message[1:])) if message else b""

@@ -16,9 +16,9 @@ from torch._decomp import decomposition_table
 from kernel_gym.tasks.operator_mode import OperatorMode
 from kernel_gym.tasks.problem import Problem, Value
 
-FEWEST_TERMS = 64
+MIN_TERMS = 64
 """Shorter sums are not changed, because rounding them this way stays within tolerance."""
-MOST_STEPS = 512
+MAX_ROUNDINGS = 512
 """Most roundings of one sum. Longer sums are added in larger blocks."""
 
 _aten = torch.ops.aten
@@ -30,13 +30,13 @@ def accumulated_coarsely(
     """Returns the oracle's answer with low-precision sums, in the dtypes of the outputs.
 
     Returns:
-        None if no sum has at least `FEWEST_TERMS` terms.
+        None if no sum has at least `MIN_TERMS` terms.
     """
     floating = [o.dtype for o in problem.outputs if o.dtype.is_floating_point]
     coarse = torch.float16 if torch.float16 in floating else torch.bfloat16
     with _CoarseSums(coarse) as mode:
         answer = problem.oracle(**inputs)
-    if mode.longest < FEWEST_TERMS:
+    if mode.longest < MIN_TERMS:
         return None
     pairs = zip(answer, problem.outputs, strict=True)
     return tuple(out.to(output.dtype).contiguous() for out, output in pairs)
@@ -72,9 +72,9 @@ class _CoarseSums(OperatorMode):
         """
         longest = min((terms, *dense))
         self.longest = max(self.longest, longest)
-        if longest < FEWEST_TERMS:
+        if longest < MIN_TERMS:
             return part(0, terms)
-        step = -(-terms // MOST_STEPS)
+        step = -(-terms // MAX_ROUNDINGS)
         running = self.rounded(part(0, step))
         for start in range(step, terms, step):
             running = self.rounded(running + part(start, min(start + step, terms)))
@@ -134,9 +134,9 @@ def _cumsum(mode: _CoarseSums, x: torch.Tensor, dim: int, **_: Any) -> torch.Ten
     """Computes prefix sums with a carry that is rounded after each block."""
     terms = x.shape[dim] if x.dim() else 1
     mode.longest = max(mode.longest, terms)
-    if terms < FEWEST_TERMS:
+    if terms < MIN_TERMS:
         return x.cumsum(dim)
-    blocks = x.split(-(-terms // MOST_STEPS), dim)
+    blocks = x.split(-(-terms // MAX_ROUNDINGS), dim)
     carry = torch.zeros_like(blocks[0].narrow(dim, 0, 1))
     parts = []
     for block in blocks:
@@ -154,7 +154,7 @@ def _convolution(mode: _CoarseSums, x: Any, weight: Any, bias: Any, *rest: Any) 
     if groups != 1 or transposed:
         return _aten.convolution.default(x, weight, bias, *rest)
     taps = weight[0, 0].numel()
-    step = max(1, FEWEST_TERMS // 4 // taps)  # several roundings, also with few channels
+    step = max(1, MIN_TERMS // 4 // taps)  # several roundings, also with few channels
 
     def part(start: int, stop: int) -> torch.Tensor:
         a, b = start * step, stop * step

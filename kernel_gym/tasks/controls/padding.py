@@ -19,7 +19,7 @@ TILE = 128
 """An axis is padded to a multiple of this size, as a kernel with such a block does."""
 HARMLESS = 1e-9
 """Padding by zeros is right if outputs differ by less than this share of the largest output."""
-MOST_FLOPS, MOST_BYTES = 300_000_000, 16_000_000
+MAX_FLOPS, MAX_BYTES = 300_000_000, 16_000_000
 """Most FLOPs and bytes of a padded workload: twice the limits of a simulator workload."""
 
 
@@ -68,7 +68,7 @@ def _padded(
     texts = [*(arg.shape for arg in tensors), *(output.shape for output in problem.outputs)]
     if size == dims[axis] or not all(_is_plain(text, axis) for text in texts):
         return None
-    if problem.flops(longer) > MOST_FLOPS or problem.bytes(longer) > MOST_BYTES:
+    if problem.flops(longer) > MAX_FLOPS or problem.bytes(longer) > MAX_BYTES:
         return None
     padded = _copied(inputs)
     for arg in tensors:

@@ -11,7 +11,6 @@ import socket
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from kernel_gym.protocol.request import decode
 from kernel_gym.protocol.worker import BuildHip
@@ -21,7 +20,7 @@ MAX_LOG = 256 << 10
 """Bytes kept of a compiler's messages, from their beginning."""
 
 
-def main(fds: list[int], options: dict[str, Any]) -> None:
+def main(fds: list[int], options: dict[str, object]) -> None:
     """Serves `BuildHip` requests of the judge over the descriptor."""
     judge = Channel(socket.socket(fileno=fds[0]))
     judge.send({"confinement": options["confinement"]})

@@ -82,7 +82,7 @@ class Connection:
         device = described(runtime.properties)
         shim.kernel_gym_hip_connect(ctypes.byref(self._callbacks), ctypes.byref(device))
 
-    def _try(self, work: Callable[[], Any], failed: int = _INVALID_VALUE) -> int:
+    def _try(self, work: Callable[[], object], failed: int = _INVALID_VALUE) -> int:
         try:
             work()
         except Exception as error:

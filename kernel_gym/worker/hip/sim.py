@@ -32,7 +32,7 @@ _SUCCESS = 0
 
 def load(
     entry: str, outputs: Sequence[int], assembler: bytes, library: bytes, runtime: SimRuntime
-) -> Callable[..., Any]:
+) -> Callable[..., object]:
     """Loads a compiled candidate; returns a function that calls its launcher.
 
     The arguments of the function are those of the launcher without the stream: tensors and numbers.
@@ -90,7 +90,7 @@ class _Launcher:
         self._connection = connection
         self._outputs = outputs
 
-    def __call__(self, *args: Any) -> tuple[Any, ...]:
+    def __call__(self, *args: object) -> tuple[object, ...]:
         self._connection.error = None
         status = self._function(*[_c_argument(a) for a in args], ctypes.c_void_p(None))
         if self._connection.error is not None:

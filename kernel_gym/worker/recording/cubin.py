@@ -22,7 +22,7 @@ from kernel_gym.worker.sim.triton_driver import SimDriver, flatten, pack
 
 _SIZES = {"i1": 1, "u1": 1, "i8": 1, "u8": 1, "i16": 2, "u16": 2, "fp16": 2, "bf16": 2}
 _SIZES |= {"i32": 4, "u32": 4, "fp32": 4, "f32": 4, "i64": 8, "u64": 8, "fp64": 8, "f64": 8}
-_MOST_THREADS = 1024
+_MAX_THREADS = 1024
 _ALONE = {
     "num_ctas": 1,
     "global_scratch_size": 0,
@@ -86,7 +86,7 @@ class CubinDriver(SimDriver):
 
 def _load(name: str, binary: bytes, shared: int, device: int) -> tuple:
     kernel = RecordedKernel(PlanCode(CodeForm.CUBIN, bytes(binary)), name, shared)
-    return kernel, kernel, 0, 0, _MOST_THREADS
+    return kernel, kernel, 0, 0, _MAX_THREADS
 
 
 def install(runtime: RecordingRuntime, reported: SimpleNamespace) -> None:

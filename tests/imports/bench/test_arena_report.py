@@ -5,7 +5,7 @@ import json
 import pytest
 
 from kernel_gym.imports.bench.arena_report import (
-    MOST_CASES,
+    MAX_CASES,
     TimedCase,
     parse_report,
     suite_speedup,
@@ -72,7 +72,7 @@ HOSTILE = {
     "long name": ['[{"test_case_id": "' + "x" * 10_000 + '", "execution_time_ms": 1}]'],
     "control": ['[{"test_case_id": "\\u001b[2J", "execution_time_ms": 1}]'],
     "nested": ['[{"params": {"a": ' + "[" * 50 + "]" * 50 + '}, "execution_time_ms": 1}]'],
-    "many": [json.dumps([{"execution_time_ms": 1}] * (4 * MOST_CASES))],
+    "many": [json.dumps([{"execution_time_ms": 1}] * (4 * MAX_CASES))],
     "no text": [None, 3, ["x"]],
     "boolean": ['[{"execution_time_ms": {"a": 1}, "shape": 4, "params": 5}]'],
 }
@@ -83,7 +83,7 @@ VALID = ("long name", "control", "nested", "many")
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_reports_become_bounded_values(name):
     cases = parse_report(HOSTILE[name], 12)
-    assert len(cases) <= MOST_CASES
+    assert len(cases) <= MAX_CASES
     for case in cases:
         assert case.name.isprintable()
         assert len(case.name) <= 120

@@ -16,7 +16,7 @@ class _Answered(Exception):
 
 def test_a_reference_worker_gets_the_inputs_where_they_were_drawn(monkeypatch):
     """The host keeps the inputs when there are many; the worker compares them with GPU memory."""
-    monkeypatch.setattr(deferred_checks, "MOST_BYTES", -1)
+    monkeypatch.setattr(deferred_checks, "MAX_BYTES", -1)
     asked = []
 
     def answer(workload, inputs):

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tests.sim.timing.workloads import IDLE, PARTS, Workload
 
 EXACT, SAMPLED = 0.99, 0.97
-MOST_ROUNDS = 20_000  # of all waves together
+MAX_ROUNDS = 20_000  # of all waves together
 PRIVATE_WAVES = 512  # waves that have memory of their own
 ADDED = st.fixed_dictionaries(
     {
@@ -39,7 +39,7 @@ WORK = st.builds(
     workgroups=st.sampled_from((1, 2, 16, 64, 300)),
     waves=st.sampled_from((1, 2, 4)),
     half=st.booleans(),
-).filter(lambda w: w.workgroups * w.waves * (w.rounds + 32 * bool(w.uneven)) < MOST_ROUNDS)
+).filter(lambda w: w.workgroups * w.waves * (w.rounds + 32 * bool(w.uneven)) < MAX_ROUNDS)
 PRIVATE = WORK.map(lambda w: replace(w, step=min(w.step, 64), apart=8192)).filter(
     lambda w: w.workgroups * w.waves <= PRIVATE_WAVES
 )

@@ -150,9 +150,9 @@ def test_a_rewound_recording_has_no_trace_of_what_was_tried(recorder):
     kept = recorder.allocate(8)
     launch(recorder, pointer(x))
     before, mark = checked(recorder), recorder.mark
-    tried = recorder.allocate(8)
-    launch(recorder, pointer(tried), kernel=OTHER)
-    recorder.free(tried)
+    freed = recorder.allocate(8)
+    launch(recorder, pointer(freed), kernel=OTHER)
+    recorder.free(freed)
     recorder.rewind(mark)
     assert checked(recorder) == before
     launch(recorder, pointer(kept), kernel=OTHER)

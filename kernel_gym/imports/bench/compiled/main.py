@@ -15,7 +15,7 @@ MEMORY = "memory"
 """The key of an answer that says that memory is missing."""
 
 
-def answer(steps: dict[str, Any], request: dict[str, Any]) -> dict[str, Any]:
+def answer(steps: dict[str, Any], request: dict[str, Any]) -> dict[str, object]:
     """Returns the answer to one request.
 
     Args:

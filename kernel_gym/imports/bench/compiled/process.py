@@ -42,7 +42,7 @@ class CompilingProcess:
         self._child: subprocess.Popen[bytes] | None = None
         self._rest = b""
 
-    def ask(self, step: str, timeout: float = TIMEOUT, **arguments: Any) -> Any:
+    def ask(self, step: str, timeout: float = TIMEOUT, **arguments: object) -> Any:
         """Asks for one step and returns its result.
 
         Raises:

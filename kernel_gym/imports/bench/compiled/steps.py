@@ -106,7 +106,7 @@ class Measurement:
                     side(*values)
             return alternate((self._eager, self._compiled), sets, self._clock)
 
-    def _sets(self, workload: Workload) -> Iterator[list[Any]]:
+    def _sets(self, workload: Workload) -> Iterator[list[torch.Tensor | int | float]]:
         wanted, taken, number = SETS, 0, 0
         while number < 2 or (number < wanted and taken < MAX_BYTES):
             values = [*make_inputs(self._problem, workload, SEED + number, self._where).values()]
@@ -131,7 +131,7 @@ class Measurement:
 
 def _reference(problem: Problem) -> Callable[..., Any]:
     """Returns the reference as a function of tensors."""
-    names: dict[str, Any] = {}
+    names: dict[str, object] = {}
     source = problem.reference_source()
     exec(compile(source, f"<reference {problem.name}>", "exec", dont_inherit=True), names)
     function = names[problem.entry]
@@ -139,7 +139,9 @@ def _reference(problem: Problem) -> Callable[..., Any]:
     return function
 
 
-def _refusal(problem: Problem, expected: Expected, found: Any, workload: Workload) -> str:
+def _refusal(
+    problem: Problem, expected: Expected, found: tuple[torch.Tensor, ...], workload: Workload
+) -> str:
     verdict = compare(problem, expected, found)
     return "" if verdict.passed else f"on {workload}: {verdict.message}"[:MAX_MESSAGE_CHARACTERS]
 
