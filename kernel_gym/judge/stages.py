@@ -174,6 +174,7 @@ def _check(
             "launches": call.launches,
             "launch_seconds": call.launch_seconds,
             "plan_sha256": call.plan,
+            "plan_from": call.plan_from,
         }
         if expected.baseline_seconds:
             attempt.baseline_seconds[len(attempt.results)] = expected.baseline_seconds

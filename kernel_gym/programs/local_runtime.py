@@ -5,10 +5,8 @@ Host code may read device memory here. Candidates never run like this.
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import os
-from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -64,7 +62,7 @@ class LocalRuntime(SimRuntime):
         Raises:
             OSError: The device's addresses are taken, such as by another one in this process.
         """
-        super().__init__(arch=arch)
+        super().__init__(arch)
         made = sim_memory.create_file() if file is None else file
         sim_memory.map_device(made)
         if file is None:
@@ -115,11 +113,6 @@ class LocalRuntime(SimRuntime):
         """Modelled seconds that the device has been busy."""
         return self.seconds
 
-    @contextlib.contextmanager
-    def trial(self) -> Iterator[None]:
-        """Does nothing: what a program of your own tries out stays, as on a real GPU."""
-        yield
-
     def download(self, address: int, size: int) -> bytes:
         """Copies device bytes to the host and charges a transfer over the host link."""
         self.gpu.seconds += sim_memory.HOST_COPY_LATENCY + size / sim_memory.HOST_LINK
@@ -139,7 +132,7 @@ class LocalRuntime(SimRuntime):
 
     def _ask(self, request: Request) -> dict[str, Any]:
         message = ChannelMessage(*encode(request))
-        return self.checked(sim_server.answer_worker(self.gpu, message))
+        return self.checked(sim_server.answer_program(self.gpu, message))
 
 
 def device_memory() -> int:

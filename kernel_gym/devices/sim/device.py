@@ -11,7 +11,6 @@ import torch
 from kernel_gym.devices.base import Exclusivity
 from kernel_gym.devices.description import DeviceDescription, TimingMethod
 from kernel_gym.devices.sim.compiled import CompiledKernels, KernelFile
-from kernel_gym.devices.sim.direct_session import DirectSession
 from kernel_gym.devices.sim.memory import create_file
 from kernel_gym.devices.sim.planned_session import PlannedSession
 from kernel_gym.devices.sim.session import MAX_LAUNCH_INSTRUCTIONS, SimOptions, SimSession
@@ -94,9 +93,8 @@ class SimDevice:
         """
         limit = MAX_LAUNCH_INSTRUCTIONS if launch_instructions is None else launch_instructions
         options = SimOptions(self._threads, trusted, seed, self.description.arch, resident, limit)
-        if task.problem.recorded:
-            return DirectSession(task, options, KernelFile(self._kernels, resident))
-        return PlannedSession(task, options)
+        kernels = KernelFile(self._kernels, resident) if task.problem.recorded else None
+        return PlannedSession(task, options, kernels)
 
     @contextlib.contextmanager
     def upstream(self, output: int, seconds: float, alone: bool) -> Iterator[Child]:
