@@ -6,6 +6,7 @@ screen -> build -> train -> adversarial -> unseen -> time. Speed counts only if 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 
@@ -43,7 +44,9 @@ def build(attempt: Attempt) -> Verdict | None:
         error = _syntax_error(attempt.source)
         if error:
             return Verdict(Outcome.COMPILE_ERROR, error)
-    attempt.session = attempt.device.open(attempt.task, seed=attempt.data_seed("samples"))
+    options: dict[str, Any] = {} if attempt.plans is None else {"plans": attempt.plans}
+    seed = attempt.data_seed("samples")
+    attempt.session = attempt.device.open(attempt.task, seed=seed, **options)
     return method_of(attempt.device).build(attempt)
 
 

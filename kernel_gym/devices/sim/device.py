@@ -10,6 +10,7 @@ import torch
 
 from kernel_gym.devices.base import Exclusivity
 from kernel_gym.devices.description import DeviceDescription, TimingMethod
+from kernel_gym.devices.plan_store import EvaluationPlans
 from kernel_gym.devices.sim.compiled import CompiledKernels, KernelFile
 from kernel_gym.devices.sim.memory import create_file
 from kernel_gym.devices.sim.planned_session import PlannedSession
@@ -77,6 +78,7 @@ class SimDevice:
         seed: int = 0,
         resident: bool = False,
         launch_instructions: int | None = None,
+        plans: EvaluationPlans | None = None,
     ) -> SimSession:
         """Starts a worker and a simulated GPU for sources that solve a task.
 
@@ -87,12 +89,15 @@ class SimDevice:
             resident: Whether the worker stays: it has no budget of seconds.
             launch_instructions: Wave instructions until a launch is stopped; None for those of a
                 candidate.
+            plans: Where the plans of calls are stored, or read from instead of recording them.
 
         Raises:
             InfraError: A process could not be started.
         """
         limit = MAX_LAUNCH_INSTRUCTIONS if launch_instructions is None else launch_instructions
-        options = SimOptions(self._threads, trusted, seed, self.description.arch, resident, limit)
+        options = SimOptions(
+            self._threads, trusted, seed, self.description.arch, resident, limit, plans
+        )
         kernels = KernelFile(self._kernels, resident) if task.problem.recorded else None
         return PlannedSession(task, options, kernels)
 

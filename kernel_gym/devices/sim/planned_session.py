@@ -16,7 +16,13 @@ from kernel_gym.devices.base import Audit, Call, DeviceLostError, Failed, Failur
 from kernel_gym.devices.failures import describe_fault
 from kernel_gym.devices.hip_build import compile_hip, launcher_outputs
 from kernel_gym.devices.operators import MOST_READ
-from kernel_gym.devices.plan_recordings import ExecutedPlan, PlannedCall, PlanRecordings
+from kernel_gym.devices.plan_recordings import (
+    ExecutedPlan,
+    PlannedCall,
+    PlanRecordings,
+    form_key,
+    sketch,
+)
 from kernel_gym.devices.sim.compiled import KernelFile
 from kernel_gym.devices.sim.session import (
     CALL_SECONDS,
@@ -52,7 +58,7 @@ class PlannedSession(SimSession):
     _answer_buffers = 2
 
     def __init__(self, task: Task, options: SimOptions, kernels: KernelFile | None = None) -> None:
-        self._kernels = kernels
+        self._kernels, self._plans = kernels, options.plans
         self._most_read = MAX_CONSTANTS_BYTES if options.resident else MOST_READ
         try:
             super().__init__(task, options)
@@ -68,10 +74,12 @@ class PlannedSession(SimSession):
         return "recorder", descriptors, options
 
     def load(self, source: str, language: str | None = None) -> Failed | None:
-        """Builds and loads a source, with the kernels that are known of it."""
+        """Builds and loads a source, unless its stored plans are judged again."""
         self._recordings.forget()
         # Gluon names LDS and its waits itself
         self._waits_by_compiler = self._task.language == "triton" and "gluon" not in source
+        if self._plans is not None and self._plans.again:
+            return None
         if self._kernels is not None:
             self._kernels.fill(self._task.problem.unassembled(source), self._budget)
         language = language or self._task.language
@@ -165,8 +173,13 @@ class PlannedSession(SimSession):
                 lambda done, _: ExecutedPlan(done["form"], self._values(view, done["buffers"])),
             )
 
+        if self._plans is not None and self._plans.again:
+            return self._plans.find(form_key(sketch(self._task, inputs, dims)), inputs)
         may_read = execute if self._task.problem.recorded else None
-        return self._recordings.record(inputs, dims, time_steps, may_read)
+        call = self._recordings.record(inputs, dims, time_steps, may_read)
+        if self._plans is not None and isinstance(call, PlannedCall):
+            self._plans.keep(form_key(sketch(self._task, inputs, dims)), inputs, call)
+        return call
 
     def _look(
         self,

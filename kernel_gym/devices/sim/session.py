@@ -42,6 +42,7 @@ from kernel_gym.devices.cache import cache_folder
 from kernel_gym.devices.failures import describe_fault
 from kernel_gym.devices.operators import operators_for, operators_of_candidate
 from kernel_gym.devices.placement import in_place_inputs, sketched_outputs, storage_bytes
+from kernel_gym.devices.plan_store import EvaluationPlans
 from kernel_gym.devices.sim import memory as sim_memory
 from kernel_gym.devices.sim.facts import read_kernels
 from kernel_gym.devices.sim.outputs import read_outputs
@@ -89,6 +90,7 @@ class SimOptions:
         arch: The architecture of the GPU.
         resident: Whether the worker stays: it has no budget of seconds.
         launch_instructions: Wave instructions until a launch is stopped; None for no limit.
+        plans: Where the plans of calls are stored, or read from; None for neither.
     """
 
     threads: int = 1
@@ -97,6 +99,7 @@ class SimOptions:
     arch: str = "gfx942"
     resident: bool = False
     launch_instructions: int | None = MAX_LAUNCH_INSTRUCTIONS
+    plans: EvaluationPlans | None = None
 
 
 class SimSession(ABC):
