@@ -44,6 +44,7 @@ class LocalRuntime(SimRuntime):
         file: int | None = None,
         bounds: str = "fault",
         observer: Observer | None = None,
+        launch_instructions: int | None = None,
     ) -> None:
         """Makes the device.
 
@@ -58,6 +59,7 @@ class LocalRuntime(SimRuntime):
             bounds: `fault` or `warn`, see `kernel_gym.simulated_rocm.settings.SimSettings`.
             observer: Is called for each launch, fault and finding. Without one the device keeps
                 its launches.
+            launch_instructions: Wave instructions until a launch is stopped; None for no limit.
 
         Raises:
             OSError: The device's addresses are taken, such as by another one in this process.
@@ -71,6 +73,7 @@ class LocalRuntime(SimRuntime):
             "threads": threads,
             "memory": memory,
             "launch_limit": launch_limit,
+            "launch_instructions": launch_instructions,
             "arch": arch,
             "reuse_addresses": True,
             "margin": sim_memory.GUARD if bounds == "warn" else 0,

@@ -28,8 +28,6 @@ UPSTREAM_BYTES = 2 << 30
 """Bytes of device memory of a program of a suite."""
 UPSTREAM_HOST_BYTES = 6 << 30
 """Bytes of host memory of such a program."""
-UPSTREAM_LAUNCH_LIMIT = 20.0
-"""Seconds of one launch of such a program."""
 
 
 class SimDevice:
@@ -114,7 +112,6 @@ class SimDevice:
             "arch": self.description.arch,
             "threads": os.cpu_count() or 1,
             "memory": UPSTREAM_BYTES,
-            "launch_limit": UPSTREAM_LAUNCH_LIMIT,
         }
         limits = WorkerLimits(memory=UPSTREAM_HOST_BYTES, cpu_seconds=int(seconds) * 8)
         memory = create_file()
