@@ -18,12 +18,19 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import TracebackType
 
 import torch
 
 from kernel_gym.devices import describe, open_device
 from kernel_gym.devices.base import BrokenTaskError, DeviceLostError, InfraError, Session
+from kernel_gym.devices.plan_store import (
+    EvaluationPlans,
+    NoPlanError,
+    PlanStore,
+    evaluation_name,
+)
 from kernel_gym.judge.attempt import Attempt, Verdict
 from kernel_gym.judge.expected import ExpectedCache
 from kernel_gym.judge.profiled import profiled_kernels
@@ -65,6 +72,8 @@ class Evaluator:
             seeds draw the same while the process lives. With
             :data:`~kernel_gym.storage.secret.PUBLIC` a seed draws the same on every machine. Do not
             use that where a policy is paid or trained.
+        plans: Where launch plans are stored, so that records can be judged again from them. Only
+            simulated devices store plans.
 
     Raises:
         UnknownDevice: There is no such device.
@@ -79,6 +88,7 @@ class Evaluator:
         caches: Caches | None = None,
         also_compile: Sequence[str] = (),
         secret: RunSecret | None = None,
+        plans: Path | None = None,
     ) -> None:
         if also_compile and not (described := describe(device)).cross_compiles:
             raise ValueError(
@@ -90,6 +100,8 @@ class Evaluator:
         self._secret = process_secret() if secret is None else secret
         self._caches = caches or Caches()
         self._baseline = BaselineRunner(self.device, self._caches.baselines)
+        stores = plans is not None and self.device.description.device_per_session
+        self._plans = PlanStore(plans) if plans is not None and stores else None
 
     def evaluate(self, task: Task, source: str, seed: int | None = None) -> Evaluation:
         """Runs all stages on a source.
@@ -123,6 +135,24 @@ class Evaluator:
             errors.append(self._attributed(failure, task))
         return self._gave_up(task, source, *draw, errors)
 
+    def judge_again(self, task: Task, source: str, seed: int) -> Evaluation:
+        """Runs all stages on the stored plans of an evaluation. No code of the source runs.
+
+        Args:
+            task: What the source should solve.
+            source: Its text, which is screened.
+            seed: The seed of the record.
+
+        Returns:
+            The record, which is equal to the first one on the same version of everything.
+
+        Raises:
+            NoPlanError: A call has no stored plan: its recording failed, or nothing was stored.
+            InfraError: The device failed.
+        """
+        with _one_thread():
+            return self._evaluate_once(task, source, seed, self._secret, again=True)
+
     @property
     def reference_baseline(self) -> BaselineRunner:
         """Runs baselines, and the own code of imported suites."""
@@ -146,10 +176,17 @@ class Evaluator:
         """Closes the evaluator."""
         self.close()
 
-    def _evaluate_once(self, task: Task, source: str, seed: int, secret: RunSecret) -> Evaluation:
+    def _evaluate_once(
+        self, task: Task, source: str, seed: int, secret: RunSecret, again: bool = False
+    ) -> Evaluation:
         attempt = Attempt(
             task, source, self.device, seed, secret, self._baseline, self._caches.expected
         )
+        if self._plans is not None:
+            decided = task.id, _sha256(source), self.device.description.name, seed, secret.sha256
+            attempt.plans = EvaluationPlans(self._plans, evaluation_name(*decided), again)
+        elif again:
+            raise NoPlanError("no plans were stored")
         wall: dict[str, float] = defaultdict(float)
         verdict: Verdict | None = None
         try:
@@ -169,6 +206,8 @@ class Evaluator:
             if attempt.session is not None:
                 with contextlib.suppress(TemplateError):
                     attempt.session.close()
+        if attempt.plans is not None:
+            attempt.plans.write()
         return self._record(attempt, verdict, wall)
 
     def _attributed(self, error: Exception, task: Task) -> Exception:

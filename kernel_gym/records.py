@@ -136,6 +136,10 @@ class WorkloadResult(Record):
     plan_sha256: Name = Field(
         default="", description="digest of the launch plan that was checked and timed"
     )
+    plan_from: Name = Field(
+        default="",
+        description="`shapes`, or `values` if host code of an imported task has read some",
+    )
 
 
 class KernelFacts(Record):

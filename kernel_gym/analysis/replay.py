@@ -15,6 +15,7 @@ from kernel_gym.storage.run_store import RunStore, TurnRecord
 from kernel_gym.storage.secret import PUBLIC, SECRET, RunSecret
 
 if TYPE_CHECKING:
+    from kernel_gym.devices.plan_store import NoPlanError
     from kernel_gym.executors import Executor
 
 TIMING_MODEL = "timing_model"
@@ -120,6 +121,36 @@ def replay(store: RunStore, executor: Executor) -> Iterator[Replayed]:
     for position, evaluation in executor.results(requests):
         record = records[position]
         yield Replayed(record, evaluation, _differences(record.evaluation, evaluation))
+
+
+def judge_again(store: RunStore) -> Iterator[Replayed | NoPlanError]:
+    """Judges every recorded submission again from its stored launch plans.
+
+    No code of a submission runs. Submissions on which the machine failed are left out.
+
+    Args:
+        store: The run.
+
+    Yields:
+        One result for each submission, or why it cannot be judged from plans.
+    """
+    from kernel_gym.devices.plan_store import NoPlanError
+    from kernel_gym.evaluator import Evaluator
+    from kernel_gym.tasks.registry import get_task
+
+    records = [r for r in store.records() if r.evaluation.outcome is not Outcome.INFRA]
+    with Evaluator(store.config.device, secret=secret_of(store), plans=store.plans) as evaluator:
+        for record in records:
+            task, seed = get_task(record.task), record.evaluation.seed
+            if seed is None:
+                yield NoPlanError("the record names no seed")
+                continue
+            try:
+                evaluation = evaluator.judge_again(task, store.source(record), seed)
+            except NoPlanError as error:
+                yield error
+                continue
+            yield Replayed(record, evaluation, _differences(record.evaluation, evaluation))
 
 
 def secret_of(store: RunStore) -> RunSecret:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.progress import track
@@ -20,33 +20,53 @@ from kernel_gym.commands.common import (
     print_json,
 )
 
+if TYPE_CHECKING:
+    from kernel_gym.analysis.replay import Replayed
+    from kernel_gym.storage.run_store import RunStore
+
 
 def replay(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="A run folder.")],
     executor: ExecutorOption = "local",
     workers: Annotated[int | None, typer.Option(min=1, help="Evaluations at a time.")] = None,
+    plans: Annotated[
+        bool, typer.Option("--plans", help="Judge the stored launch plans; run no source.")
+    ] = False,
     json: JsonOption = False,
 ) -> None:
     """Evaluate every submission of a run again. Exit code 1 when a record comes out otherwise.
 
     On the simulator records must agree bit for bit, except wall-clock times; on a GPU only the
-    outcomes must.
+    outcomes must. With --plans no code of a submission runs, one evaluation after the other;
+    submissions whose host code made no plan are left out.
 
-    Example: kernel-gym replay runs/demo
+    Examples: kernel-gym replay runs/demo
+    kernel-gym replay runs/demo --plans
     """
-    from kernel_gym.analysis.replay import replay, secret_of
+    from kernel_gym.analysis.replay import Replayed, judge_again, replay, secret_of
     from kernel_gym.executors import make_executor
     from kernel_gym.storage.run_store import RunStore
 
     with one_line_errors():
         store = RunStore(folder)
+    total = len(store.records())
+    if plans:
+        with one_line_errors():
+            steps = track(judge_again(store), "judging", total, console=messages, transient=True)
+            _show(store, [one for one in steps if isinstance(one, Replayed)], json)
+        return
+    with one_line_errors():
         arguments = executor_arguments(executor, store.config.device, None, workers)
         arguments["secret"] = secret_of(store)
         pool = make_executor(executor, **arguments)
     with pool:
         steps = replay(store, pool)
-        total = len(store.records())
         replayed = list(track(steps, "evaluating", total, console=messages, transient=True))
+    _show(store, replayed, json)
+
+
+def _show(store: RunStore, replayed: list[Replayed], json: bool) -> None:
+    """Says how many records came out the same, and which did not."""
     position = {(r.task, r.sample, r.turn): i for i, r in enumerate(store.records())}
     replayed.sort(key=lambda one: position[one.record.task, one.record.sample, one.record.turn])
     other = [one for one in replayed if not one.same]
@@ -73,6 +93,6 @@ def replay(
                 "modelled times and speedups are not comparable"
             )
         same = len(replayed) - len(other)
-        console.print(f"{same} of {len(replayed)} came out the same; {skipped} left out (infra)")
+        console.print(f"{same} of {len(replayed)} came out the same; {skipped} left out")
     if other:
         raise typer.Exit(FAILED)

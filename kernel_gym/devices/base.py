@@ -157,6 +157,8 @@ class Call:
     Empty if they are known to be the same as `outputs`, or if the device cannot tell."""
     plan: str = ""
     """The digest of the launch plan that was executed; empty where there was none."""
+    plan_from: str = ""
+    """What the plan depends on: `shapes`, or `values` that host code has read."""
 
 
 SketchedCall = tuple[Mapping[str, int], Mapping[str, Value]]

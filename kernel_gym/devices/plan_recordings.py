@@ -1,7 +1,8 @@
 """The plans of one candidate, as its recorder makes them: recorded twice, parsed and kept.
 
 Nobody believes the recorder. What it sends is parsed with bounds, and a plan that it makes twice in
-different ways is refused.
+different ways is refused. Host code of imported tasks may read values. Then a plan is of one call,
+and plans of one shape are equal up to the first value that differs.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import json
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
@@ -18,18 +20,18 @@ from kernel_gym.devices.base import Failed, FailureKind
 from kernel_gym.devices.hip_build import launcher_outputs
 from kernel_gym.devices.placement import sketched_outputs
 from kernel_gym.inert import shown
-from kernel_gym.plans.identity import difference, plan_hash
+from kernel_gym.plans.identity import dependencies, difference, plan_hash
 from kernel_gym.plans.parse import parse_plan
 from kernel_gym.plans.reading import BadPlanError
-from kernel_gym.plans.types import LaunchPlan
+from kernel_gym.plans.types import LaunchPlan, ReadStep, TorchOperatorStep
 from kernel_gym.protocol import worker as messages
 from kernel_gym.protocol.request import Request, encode
 from kernel_gym.sandbox.channel import ChannelMessage
 from kernel_gym.tasks.problem import Value
 from kernel_gym.tasks.task import Task
 
-MAX_TIMED_PLANS = 256
-"""Plans that one recording may have timed, for host code that tunes itself."""
+MAX_QUESTIONS = 256
+"""Questions that one recording may ask: for times, and in imported tasks for values."""
 MAX_KEPT_BYTES = 128 << 20
 """Bytes of code and constants of all plans that are kept. One plan has at most 65 MiB."""
 MAX_KEPT_PLANS = 32
@@ -58,6 +60,36 @@ TimeSteps = Callable[[LaunchPlan, int], float | Failed]
 number on."""
 
 
+@dataclass(frozen=True)
+class ExecutedPlan:
+    """What a plan has left in memory, for the host code of an imported task.
+
+    Args:
+        form: The form of the result of a last operator whose results have no place.
+        values: The bytes of the elements of the only output; empty if there is none.
+    """
+
+    form: Any
+    values: bytes
+
+
+Execute = Callable[[LaunchPlan], ExecutedPlan | Failed]
+"""Executes the plan of a call so far on the data of the call."""
+
+
+@dataclass(frozen=True)
+class RecordingAnswers:
+    """Answers the questions of a recorder.
+
+    Args:
+        seconds: Times plans.
+        execute: Executes plans on the data of the call; None where host code may read nothing.
+    """
+
+    seconds: TimeSteps
+    execute: Execute | None = None
+
+
 class PlanRecordings:
     """Records calls, and keeps the plan of each shape.
 
@@ -69,7 +101,8 @@ class PlanRecordings:
     def __init__(self, task: Task, ask: Ask) -> None:
         self._task, self._ask = task, ask
         self._kept: OrderedDict[str, PlannedCall] = OrderedDict()
-        self._known: dict[str, str] = {}  # digests by shape, also of plans that are not kept
+        self._known: dict[str, str] = {}  # digests by shape and values, also of plans not kept
+        self._told: dict[str, Request] = {}  # answers within one call, by question
         self._has_tuned = False
 
     def forget(self) -> None:
@@ -78,17 +111,22 @@ class PlanRecordings:
         self._known.clear()
 
     def record(
-        self, inputs: Mapping[str, Value], dims: Mapping[str, int], time_steps: TimeSteps
+        self,
+        inputs: Mapping[str, Value],
+        dims: Mapping[str, int],
+        time_steps: TimeSteps,
+        execute: Execute | None = None,
     ) -> PlannedCall | Failed:
         """Returns the plan of a call. The first call of a shape is recorded twice.
 
         A recording in which host code has tuned itself does not count: it resets what it has
-        overwritten.
+        overwritten. A plan that depends on values is recorded for each call.
 
         Args:
             inputs: The arguments, by name. Only their shapes, types and scalars are used.
             dims: The dimensions of the call.
             time_steps: Times a plan for host code that tunes itself.
+            execute: Executes a plan for host code that reads values; None where it may not.
 
         Returns:
             The plan, or the candidate's failure: its host code fails or needs data, the plan is
@@ -99,21 +137,24 @@ class PlanRecordings:
         if key in self._kept:
             self._kept.move_to_end(key)
             return self._kept[key]
-        call = self._record_twice(request, time_steps)
+        self._told.clear()
+        call = self._record_twice(request, RecordingAnswers(time_steps, execute))
         if isinstance(call, Failed):
             return call
-        if self._known.setdefault(key, call.sha256) != call.sha256:
-            return Failed(FailureKind.RUNTIME, f"{_DIFFER}: an earlier one had another plan")
-        self._keep(key, call)
+        for state, digest in dependencies(key, call.plan):
+            if self._known.setdefault(state, digest) != digest:
+                return Failed(FailureKind.RUNTIME, f"{_DIFFER}: an earlier one had another plan")
+        if not call.plan.depends_on_values:
+            self._keep(key, call)
         return call
 
-    def _record_twice(self, request: Request, time_steps: TimeSteps) -> PlannedCall | Failed:
-        first = self._record(request, time_steps)
+    def _record_twice(self, request: Request, answers: RecordingAnswers) -> PlannedCall | Failed:
+        first = self._record(request, answers)
         if self._has_tuned:
-            first = self._record(request, time_steps)
+            first = self._record(request, answers)
         if isinstance(first, Failed):
             return first
-        second = self._record(request, time_steps)
+        second = self._record(request, answers)
         if isinstance(second, Failed):
             return second
         if text := difference(first.plan, second.plan):
@@ -126,23 +167,43 @@ class PlanRecordings:
         while len(self._kept) > MAX_KEPT_PLANS or size > MAX_KEPT_BYTES:
             size -= self._kept.popitem(last=False)[1].size
 
-    def _record(self, request: Request, time_steps: TimeSteps) -> PlannedCall | Failed:
+    def _record(self, request: Request, answers: RecordingAnswers) -> PlannedCall | Failed:
         self._has_tuned = False
         answer = self._ask(request)
-        for _ in range(MAX_TIMED_PLANS):
-            if isinstance(answer, Failed) or "measure" not in answer.header:
+        for _ in range(MAX_QUESTIONS):
+            if isinstance(answer, Failed) or "ask" not in answer.header:
                 break
-            self._has_tuned = True
-            answer = self._ask(_told(answer, time_steps))
+            answer = self._ask(self._answer(answer, answers))
         if isinstance(answer, Failed):
             return answer
         try:
             with reading_an_answer():
                 refused = parse_refused(answer.header.get("refused"))
-                plan = _parse(answer, "plan")
+                plan = _parse(answer, answers)
+                if any(isinstance(s, TorchOperatorStep) and s.results is None for s in plan.steps):
+                    raise BadAnswerError("the plan of the call does not say where results go")
                 return PlannedCall(plan, plan_hash(plan), refused)
         except BadAnswerError as error:
             return Failed(FailureKind.RUNTIME, str(error))
+
+    def _answer(self, asked: ChannelMessage, answers: RecordingAnswers) -> Request:
+        kind = asked.header.get("ask")
+        self._has_tuned |= kind == "seconds"
+        try:
+            with reading_an_answer():
+                plan = _parse(asked, answers)
+                if kind == "seconds":
+                    return _seconds(asked.header.get("first"), plan, answers.seconds)
+                if kind not in ("values", "forms"):
+                    raise BadAnswerError(f"the recorder asks for {shown(kind)}")
+                if answers.execute is None:
+                    raise BadAnswerError("host code reads no values in this task")
+                key = f"{kind} {plan_hash(plan)}"
+                if key not in self._told:
+                    self._told[key] = _executed(kind, answers.execute(plan))
+                return self._told[key]
+        except BadAnswerError as error:
+            return _TOLD_NOTHING.get(str(kind), _TOLD_NOTHING["seconds"])(str(error))
 
 
 def form_key(request: Request) -> str:
@@ -170,29 +231,45 @@ def _sketched(tensor: torch.Tensor) -> messages.ArenaTensor:
     return messages.ArenaTensor(0, size, offset, *form)
 
 
-def _told(asked: ChannelMessage, time_steps: TimeSteps) -> messages.TellSeconds:
+def _seconds(first: Any, plan: LaunchPlan, time_steps: TimeSteps) -> Request:
     """Executes a plan for host code that tunes itself, and tells the time of its last steps."""
-    try:
-        with reading_an_answer():
-            plan, first = _parse(asked, "measure"), asked.header.get("first")
-            if type(first) is not int or not 0 <= first <= len(plan.steps):
-                raise BadAnswerError(f"steps from number {shown(first)} are to be timed")
-    except BadAnswerError as error:
-        return messages.TellSeconds(0.0, str(error))
+    if type(first) is not int or not 0 <= first <= len(plan.steps):
+        raise BadAnswerError(f"steps from number {shown(first)} are to be timed")
     seconds = time_steps(plan, first)
     if isinstance(seconds, Failed):
         return messages.TellSeconds(0.0, seconds.message)
     return messages.TellSeconds(seconds, "")
 
 
-def _parse(answer: ChannelMessage, key: str) -> LaunchPlan:
+def _executed(kind: str, done: ExecutedPlan | Failed) -> Request:
+    if isinstance(done, Failed):
+        return _TOLD_NOTHING[kind](done.message)
+    if kind == "values":
+        return messages.TellValues("", done.values)
+    return messages.TellForms(done.form, "")
+
+
+_TOLD_NOTHING: Mapping[str, Callable[[str], Request]] = {
+    "seconds": lambda error: messages.TellSeconds(0.0, error),
+    "values": messages.TellValues,
+    "forms": lambda error: messages.TellForms(None, error),
+}
+"""Makes the answer that refuses a question, by its kind."""
+
+
+def _parse(answer: ChannelMessage, answers: RecordingAnswers) -> LaunchPlan:
     """Reads a plan of the recorder.
 
     Raises:
-        BadAnswerError: It is malformed, or not for the inputs and outputs of the call.
+        BadAnswerError: It is malformed, or it has operators or values in a task without them.
     """
     codes, constants = (*answer.buffers, b"", b"")[:2]
     try:
-        return parse_plan(answer.header.get(key), codes, constants)
+        plan = parse_plan(answer.header.get("plan"), codes, constants)
     except BadPlanError as error:
         raise BadAnswerError(f"the plan of the call is refused: {error}") from None
+    if answers.execute is None and any(
+        isinstance(s, TorchOperatorStep | ReadStep) for s in plan.steps
+    ):
+        raise BadAnswerError("the plan of the call is refused: it has operators of PyTorch")
+    return plan

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import Future
+from pathlib import Path
 
 from kernel_gym.evaluator import Evaluator
 from kernel_gym.executors.base import EvaluationRequest, Executor
@@ -14,6 +15,8 @@ from kernel_gym.tasks.registry import get_task
 
 class InlineExecutor(Executor):
     """Evaluates immediately, one at a time. The evaluator's own limits are the only deadline.
+
+    `plans` is a folder for launch plans, see `Evaluator`.
 
     Example:
         >>> from kernel_gym.executors import make_executor
@@ -29,9 +32,10 @@ class InlineExecutor(Executor):
         seed: int | None = None,
         cache: EvaluationCache | None = None,
         secret: RunSecret | None = None,
+        plans: Path | None = None,
     ) -> None:
         super().__init__(device, seed, cache, secret)
-        self.evaluator = Evaluator(self.device, secret=self.secret)
+        self.evaluator = Evaluator(self.device, secret=self.secret, plans=plans)
 
     def _start(self, request: EvaluationRequest) -> Future[Evaluation]:
         future: Future[Evaluation] = Future()

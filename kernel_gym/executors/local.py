@@ -10,6 +10,7 @@ import queue
 import threading
 from collections import Counter
 from concurrent.futures import Future
+from pathlib import Path
 from typing import Protocol
 
 from kernel_gym.devices import backend_of
@@ -29,7 +30,7 @@ class LocalExecutor(SupervisedExecutor):
     """Evaluates in parallel on one device of this machine.
 
     More workers than one GPU takes are spread over all GPUs of its model. Records name the GPU that
-    was asked for.
+    was asked for. `plans` is a folder for the launch plans of simulated devices, see `Evaluator`.
 
     Example:
         >>> from kernel_gym.executors import make_executor
@@ -47,14 +48,18 @@ class LocalExecutor(SupervisedExecutor):
         deadline: float = DEADLINE,
         cache: EvaluationCache | None = None,
         secret: RunSecret | None = None,
+        plans: Path | None = None,
     ) -> None:
-        self._caches = Caches()
+        self._caches, self._plans = Caches(), plans
         self._placed: list[tuple[str, ProcessWorker]] = []
         super().__init__(device, workers, seed, deadline, cache, secret)
 
     def _make_worker(self) -> LocalWorker | ProcessWorker:
         if backend_of(self.device).threads:
-            return LocalWorker(Evaluator(self.device, caches=self._caches, secret=self.secret))
+            evaluator = Evaluator(
+                self.device, caches=self._caches, secret=self.secret, plans=self._plans
+            )
+            return LocalWorker(evaluator)
         self._placed = [(place, worker) for place, worker in self._placed if worker.alive]
         taken = Counter(place for place, _ in self._placed)
         place = min(devices_for(self.device, self.workers), key=taken.__getitem__)

@@ -29,9 +29,9 @@ def make_executor(name: str = "local", **arguments: Any) -> Executor:
     Args:
         name: `inline`, `local`, `ray`, or the address of a service such as `http://judge:8000`.
         arguments: The arguments of its class: `device`, `seed`, `cache` and `secret` for all,
-            `workers` and `deadline` for `local` and `ray`, and `arch`, `address` and `resources`
-            for `ray`. A service has its own device, workers and secret: it takes `seed`, `cache`
-            and `token`, and ignores the others.
+            `plans` for `inline` and `local`, `workers` and `deadline` for `local` and `ray`, and
+            `arch`, `address` and `resources` for `ray`. A service has its own device, workers and
+            secret: it takes `seed`, `cache` and `token`, and ignores the others.
 
     Returns:
         The executor. The caller must close it.

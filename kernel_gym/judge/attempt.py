@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from kernel_gym.devices.base import Audit, Call, Device, Failed, FailureKind, Session
+from kernel_gym.devices.plan_store import EvaluationPlans
 from kernel_gym.judge.expected import Expected, ExpectedCache
 from kernel_gym.judge.reference import answer_of_worker, expect_of_worker
 from kernel_gym.judge.timing.baselines import BaselineRunner
@@ -58,6 +59,8 @@ class Attempt:
     """The first race that the compiler has made in a kernel of the candidate."""
     baseline_seconds: dict[int, float] = field(default_factory=dict)
     """The time of the baseline on the inputs of a result, by the number of the result."""
+    plans: EvaluationPlans | None = None
+    """Where the plans of calls are stored, or read from when it is judged again."""
     deferred: DeferredChecks = field(init=False)
     """Timed calls that are checked later."""
 

@@ -6,6 +6,7 @@ screen -> build -> train -> adversarial -> unseen -> time. Speed counts only if 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 
@@ -43,7 +44,9 @@ def build(attempt: Attempt) -> Verdict | None:
         error = _syntax_error(attempt.source)
         if error:
             return Verdict(Outcome.COMPILE_ERROR, error)
-    attempt.session = attempt.device.open(attempt.task, seed=attempt.data_seed("samples"))
+    options: dict[str, Any] = {} if attempt.plans is None else {"plans": attempt.plans}
+    seed = attempt.data_seed("samples")
+    attempt.session = attempt.device.open(attempt.task, seed=seed, **options)
     return method_of(attempt.device).build(attempt)
 
 
@@ -174,6 +177,7 @@ def _check(
             "launches": call.launches,
             "launch_seconds": call.launch_seconds,
             "plan_sha256": call.plan,
+            "plan_from": call.plan_from,
         }
         if expected.baseline_seconds:
             attempt.baseline_seconds[len(attempt.results)] = expected.baseline_seconds

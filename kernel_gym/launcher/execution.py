@@ -120,6 +120,7 @@ class PlanExecution:
             elif isinstance(step, CopyStep):
                 self._copy(step)
             else:
+                assert isinstance(step, UploadStep)  # others are refused before
                 target = self._places[step.buffer] + step.offset
                 self._driver.copy(target, self._staging(number), len(step.data))
 

@@ -9,9 +9,9 @@ from pydantic import Field, ValidationError
 
 from kernel_gym.errors import InputError
 from kernel_gym.judge.protocol import PROTOCOL_VERSION
-from kernel_gym.records import Clock, Evaluation, Outcome, Record, Split
+from kernel_gym.records import Clock, Evaluation, Outcome, Record
 from kernel_gym.storage.json_lines import first_line
-from kernel_gym.tasks import Task
+from kernel_gym.tasks import Split, Task
 
 EVIDENCE_VERSION = 1
 EVIDENCE = "evidence.json"

@@ -18,8 +18,10 @@ from kernel_gym.plans.types import CodeForm, PlanCode
 _HEADER = struct.Struct("<16x4xIQQQIHHHHHH")
 _SECTION = struct.Struct("<IIQQQQIIQQ")
 _SYMBOL = struct.Struct("<IBBHQQ")
+_SEGMENT = struct.Struct("<II4Q16x")
 _SYMBOLS, _DYNAMIC_SYMBOLS, _DYNAMIC = 2, 11, 6
 _WRITABLE, _ALLOCATED = 1, 2
+_LOADED = 1
 _PROPERTIES_AT, _QUEUE_POINTER = 56, 1 << 2
 _DESCRIPTOR = ".kd"
 PERMITTED = frozenset(("vprintf", "__assertfail"))
@@ -55,7 +57,7 @@ def features_of(code: PlanCode) -> BinaryFeatures:
     symbols = [one for section in sections for one in _symbols(code.content, section, sections)]
     missing = {s.name for s in symbols if not s.section and _is_of_others(s.name)}
     queue = code.form is CodeForm.HSACO and any(
-        _asks_for_queue(code.content, symbol, sections) for symbol in symbols
+        _asks_for_queue(code.content, symbol) for symbol in symbols
     )
     return BinaryFeatures(variables, tuple(sorted(missing)), queue)
 
@@ -107,12 +109,27 @@ def _is_of_others(name: str) -> bool:
     return bool(name) and not name.startswith(_OWN) and name not in PERMITTED
 
 
-def _asks_for_queue(content: bytes, symbol: _Symbol, sections: list[_Section]) -> bool:
-    if not symbol.name.endswith(_DESCRIPTOR) or not 0 < symbol.section < len(sections):
+def _asks_for_queue(content: bytes, symbol: _Symbol) -> bool:
+    """Whether a symbol is the descriptor of a kernel that asks for its queue.
+
+    Raises:
+        struct.error: The descriptor is in no segment, so that nothing of it would be loaded.
+    """
+    if not symbol.name.endswith(_DESCRIPTOR) or not symbol.section:
         return False
-    section = sections[symbol.section]
-    place = section.offset + symbol.value - section.address + _PROPERTIES_AT
+    place = _loaded_from(content, symbol.value) + _PROPERTIES_AT
     return bool(struct.unpack_from("<H", content, place)[0] & _QUEUE_POINTER)
+
+
+def _loaded_from(content: bytes, address: int) -> int:
+    """Returns the place in the file of an address: loaders go by segments, not by sections."""
+    head = _HEADER.unpack_from(content)
+    table, count = head[2], head[7]
+    for number in range(count):
+        kind, _, offset, start, _, size = _SEGMENT.unpack_from(content, table + 56 * number)
+        if kind == _LOADED and start <= address < start + size:
+            return int(offset + address - start)
+    raise struct.error("a descriptor in no segment")
 
 
 def _text(content: bytes, place: int) -> str:

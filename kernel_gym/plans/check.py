@@ -8,6 +8,7 @@ from typing import TypeVar
 from kernel_gym.plans import limits
 from kernel_gym.plans.addresses import stray_addresses
 from kernel_gym.plans.code import check_code
+from kernel_gym.plans.operators import operator_tensors
 from kernel_gym.plans.reading import BadPlanError
 from kernel_gym.plans.types import (
     ELEMENT_BYTES,
@@ -19,6 +20,9 @@ from kernel_gym.plans.types import (
     LaunchPlan,
     LaunchStep,
     PlanBuffer,
+    PlanStep,
+    ReadStep,
+    TorchOperatorStep,
     UploadStep,
     WrongOutput,
 )
@@ -47,18 +51,25 @@ class _Check:
             _within(kernel.code, self._plan.codes, f"the code of kernel {number}")
         self._buffers()
         for number, step in enumerate(self._plan.steps):
-            if isinstance(step, LaunchStep):
-                self._launch(number, step)
-            elif isinstance(step, UploadStep):
-                self._upload(number, step)
-            elif isinstance(step, FillStep):
-                self._fill(number, step)
-            else:
-                self._copy(number, step)
+            self._step(number, step)
         last = len(self._plan.steps)
         for number, output in enumerate(self._plan.outputs):
             if not isinstance(output, WrongOutput):
                 self._view(output, last, f"output {number}")
+
+    def _step(self, number: int, step: PlanStep) -> None:
+        if isinstance(step, LaunchStep):
+            self._launch(number, step)
+        elif isinstance(step, UploadStep):
+            self._upload(number, step)
+        elif isinstance(step, FillStep):
+            self._fill(number, step)
+        elif isinstance(step, TorchOperatorStep):
+            self._operator(number, step)
+        elif isinstance(step, ReadStep):
+            self._read(number, step)
+        else:
+            self._copy(number, step)
 
     def _buffers(self) -> None:
         total, seen = 0, set()
@@ -122,6 +133,24 @@ class _Check:
         self._view(step.target, number, f"the target of step {number}", written=True)
         if (step.source.shape, step.source.dtype) != (step.target.shape, step.target.dtype):
             raise BadPlanError(f"step {number} copies between tensors of different form")
+
+    def _operator(self, number: int, step: TorchOperatorStep) -> None:
+        what = f"step {number}"
+        if operator_tensors(step.arguments) != list(range(len(step.tensors))):
+            raise BadPlanError(f"the arguments of {what} do not name each of its tensors once")
+        for index, tensor in enumerate(step.tensors):
+            self._view(tensor, number, f"tensor {index} of {what}")
+        if step.results is None and number + 1 < len(self._plan.steps):
+            raise BadPlanError(f"{what} is not the last one, and its results have no place")
+        for index, tensor in enumerate(step.results or ()):
+            self._view(tensor, number, f"result {index} of {what}", written=True)
+
+    def _read(self, number: int, step: ReadStep) -> None:
+        self._view(step.source, number, f"the source of step {number}")
+        if len(step.data) != step.source.nbytes:
+            raise BadPlanError(
+                f"step {number} has read {len(step.data)} bytes, expected {step.source.nbytes}"
+            )
 
     def _view(self, view: BufferView, step: int, what: str, written: bool = False) -> None:
         buffer = self._live(view.buffer, step, what)

@@ -32,3 +32,7 @@ MAX_GRID = (1 << 31) - 1
 """Workgroups of a launch, along each axis and in all."""
 MAX_OUTPUTS = 4096
 MAX_AXES = 16
+MAX_OPERATOR_CHARACTERS = 1 << 16
+"""Characters of the JSON of an operator's arguments."""
+MAX_OPERATOR_VALUES = 4096
+"""Values in it, nested ones included."""

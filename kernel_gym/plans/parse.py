@@ -35,6 +35,8 @@ from kernel_gym.plans.types import (
     PlanCode,
     PlanKernel,
     PlanStep,
+    ReadStep,
+    TorchOperatorStep,
     UploadStep,
     WrongOutput,
 )
@@ -180,11 +182,18 @@ def _step_reader(constants: _Pieces) -> Callable[[Any, str], PlanStep]:
             _references(given["references"], what),
         )
 
+    def read_values(value: Any, what: str) -> ReadStep:
+        given = fields(value, what, "do source size")
+        size = whole(given["size"], f"the size of {what}", limits.MAX_CONSTANTS_BYTES)
+        return ReadStep(_view(given["source"], f"the source of {what}"), constants.take(size))
+
     readers: dict[str, Callable[[Any, str], PlanStep]] = {
         "launch": _launch,
         "fill": _fill,
         "copy": _copy,
         "upload": upload,
+        "operator": _operator,
+        "read": read_values,
     }
 
     def read(value: Any, what: str) -> PlanStep:
@@ -224,4 +233,21 @@ def _copy(value: Any, what: str) -> CopyStep:
     return CopyStep(
         _view(given["source"], f"the source of {what}"),
         _view(given["target"], f"the target of {what}"),
+    )
+
+
+def _operator(value: Any, what: str) -> TorchOperatorStep:
+    given = fields(value, what, "do name overload arguments tensors results told")
+    results = given["results"]
+    if type(given["told"]) is not bool:
+        raise BadPlanError(f"{what} does not say whether it was told")
+    return TorchOperatorStep(
+        name(given["name"], f"the name of {what}", limits.MAX_NAME_CHARACTERS),
+        name(given["overload"], f"the overload of {what}", limits.MAX_NAME_CHARACTERS),
+        name(given["arguments"], f"the arguments of {what}", limits.MAX_OPERATOR_CHARACTERS),
+        several(given["tensors"], f"the tensors of {what}", limits.MAX_ARGUMENTS, _view),
+        None
+        if results is None
+        else several(results, f"the results of {what}", limits.MAX_ARGUMENTS, _view),
+        given["told"],
     )

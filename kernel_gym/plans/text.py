@@ -19,6 +19,8 @@ from kernel_gym.plans.types import (
     PlanBuffer,
     PlanKernel,
     PlanStep,
+    ReadStep,
+    TorchOperatorStep,
     WrongOutput,
 )
 
@@ -56,10 +58,25 @@ def step_text(plan: LaunchPlan, step: PlanStep) -> str:
         return f"fill {_view(step.target)} with {step.pattern.hex()}"
     if isinstance(step, CopyStep):
         return f"copy {_view(step.source)} to {_view(step.target)}"
+    if isinstance(step, TorchOperatorStep):
+        return _operator(step)
+    if isinstance(step, ReadStep):
+        shown = step.data[:_SHOWN_BYTES].hex()
+        more = "..." if len(step.data) > _SHOWN_BYTES else ""
+        return f"read {_view(step.source)} on the host: {shown}{more}"
     digest = hashlib.sha256(step.data).hexdigest()[:12]
     inside = "".join(f", at {one.at} {_reference(one)}" for one in step.references)
     where = f"buffer {step.buffer} + {step.offset}"
     return f"write {len(step.data)} bytes, sha256 {digest}{inside}, to {where}"
+
+
+def _operator(step: TorchOperatorStep) -> str:
+    tensors = ", ".join(map(_view, step.tensors)) or "no tensors"
+    results = ", ".join(map(_view, step.results or ())) or "no new tensor"
+    told = ", whose form depends on values" if step.told else ""
+    name = f"{inert_line(step.name, 80)}.{inert_line(step.overload, 80)}"
+    arguments = inert_line(step.arguments, 400)
+    return f"run {name} {arguments} on {tensors}: {results}{told}"
 
 
 def argument_text(argument: PlanArgument) -> str:

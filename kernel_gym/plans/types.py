@@ -206,7 +206,42 @@ class UploadStep:
     references: tuple[BufferReference, ...] = ()
 
 
-PlanStep = LaunchStep | FillStep | CopyStep | UploadStep
+@dataclass(frozen=True)
+class TorchOperatorStep:
+    """Runs an operator of PyTorch. The launcher runs it itself, where the task permits it.
+
+    Args:
+        name: Such as `aten::add`.
+        overload: Such as `Tensor`; `default` for none.
+        arguments: JSON of all arguments, as `kernel_gym.plans.operators` describes it.
+        tensors: The tensors among the arguments, in order.
+        results: Where the new tensors go that it returns, in order; None if the launcher is asked
+            for their form.
+        told: Whether the launcher was asked, since the form depends on values.
+    """
+
+    name: str
+    overload: str
+    arguments: str
+    tensors: tuple[BufferView, ...]
+    results: tuple[BufferView, ...] | None
+    told: bool = False
+
+
+@dataclass(frozen=True)
+class ReadStep:
+    """States values that the host code has read: memory must hold them.
+
+    Args:
+        source: A tensor.
+        data: The bytes of its elements in order, as the launcher has told them.
+    """
+
+    source: BufferView
+    data: bytes
+
+
+PlanStep = LaunchStep | FillStep | CopyStep | UploadStep | TorchOperatorStep | ReadStep
 """One piece of work. Steps run in order, each after the end of the one before."""
 
 
@@ -244,5 +279,18 @@ class LaunchPlan:
 
     @property
     def constants_bytes(self) -> int:
-        """Bytes of all constants."""
-        return sum(len(step.data) for step in self.steps if isinstance(step, UploadStep))
+        """Bytes of all constants, and of all values that were read."""
+        return sum(len(step.data) for step in self.steps if isinstance(step, UploadStep | ReadStep))
+
+    @property
+    def read_bytes(self) -> int:
+        """Bytes that the host code has read."""
+        return sum(len(step.data) for step in self.steps if isinstance(step, ReadStep))
+
+    @property
+    def depends_on_values(self) -> bool:
+        """Whether host code was told values or sizes of memory, so that the plan is of one call."""
+        return any(
+            isinstance(step, ReadStep) or (isinstance(step, TorchOperatorStep) and step.told)
+            for step in self.steps
+        )

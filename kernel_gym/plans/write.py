@@ -15,6 +15,8 @@ from kernel_gym.plans.types import (
     LaunchStep,
     PlanBuffer,
     PlanStep,
+    ReadStep,
+    TorchOperatorStep,
     UploadStep,
     WrongOutput,
 )
@@ -28,10 +30,10 @@ def write_plan(plan: LaunchPlan) -> tuple[dict[str, Any], bytes, bytes]:
         "codes": [{"form": str(code.form), "size": len(code.content)} for code in plan.codes],
         "kernels": [vars(kernel) for kernel in plan.kernels],
         "buffers": [_buffer(buffer) for buffer in plan.buffers],
-        "steps": [_step(step) for step in plan.steps],
+        "steps": [write_step(step) for step in plan.steps],
         "outputs": [_output(output) for output in plan.outputs],
     }
-    constants = (step.data for step in plan.steps if isinstance(step, UploadStep))
+    constants = (step.data for step in plan.steps if isinstance(step, UploadStep | ReadStep))
     return header, b"".join(code.content for code in plan.codes), b"".join(constants)
 
 
@@ -39,7 +41,8 @@ def _buffer(buffer: PlanBuffer) -> dict[str, Any]:
     return vars(buffer) | {"role": str(buffer.role)}
 
 
-def _step(step: PlanStep) -> dict[str, Any]:
+def write_step(step: PlanStep) -> dict[str, Any]:
+    """Returns the JSON object of a step, without its constants."""
     if isinstance(step, LaunchStep):
         arguments = [
             {"data": argument.data.hex(), "references": _references(argument.references)}
@@ -51,6 +54,12 @@ def _step(step: PlanStep) -> dict[str, Any]:
         return {"do": "fill", "target": _view(step.target), "pattern": step.pattern.hex()}
     if isinstance(step, CopyStep):
         return {"do": "copy", "source": _view(step.source), "target": _view(step.target)}
+    if isinstance(step, TorchOperatorStep):
+        results = None if step.results is None else [_view(one) for one in step.results]
+        tensors = [_view(one) for one in step.tensors]
+        return {"do": "operator", **vars(step), "tensors": tensors, "results": results}
+    if isinstance(step, ReadStep):
+        return {"do": "read", "source": _view(step.source), "size": len(step.data)}
     return {
         "do": "upload",
         "buffer": step.buffer,

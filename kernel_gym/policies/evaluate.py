@@ -206,10 +206,12 @@ def _opened(executor: str | Executor, store: RunStore, workers: int | None) -> I
         yield executor
         return
     config = store.config
-    parallel = (
-        {} if executor == "inline" else {"workers": workers or default_workers(config.device)}
-    )
+    more: dict[str, object] = {}
+    if executor != "inline":
+        more["workers"] = workers or default_workers(config.device)
+    if executor in ("inline", "local"):
+        more["plans"] = store.plans
     with make_executor(
-        executor, device=config.device, seed=config.seed, secret=store.secret, **parallel
+        executor, device=config.device, seed=config.seed, secret=store.secret, **more
     ) as opened:
         yield opened

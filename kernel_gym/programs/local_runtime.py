@@ -5,10 +5,8 @@ Host code may read device memory here. Candidates never run like this.
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import os
-from collections.abc import Iterator
 
 import torch
 
@@ -45,6 +43,7 @@ class LocalRuntime(SimRuntime):
         file: int | None = None,
         bounds: str = "fault",
         observer: Observer | None = None,
+        launch_instructions: int | None = None,
     ) -> None:
         """Makes the device.
 
@@ -59,11 +58,12 @@ class LocalRuntime(SimRuntime):
             bounds: `fault` or `warn`, see `kernel_gym.simulated_rocm.settings.SimSettings`.
             observer: Is called for each launch, fault and finding. Without one the device keeps
                 its launches.
+            launch_instructions: Wave instructions until a launch is stopped; None for no limit.
 
         Raises:
             OSError: The device's addresses are taken, such as by another one in this process.
         """
-        super().__init__(arch=arch)
+        super().__init__(arch)
         made = sim_memory.create_file() if file is None else file
         sim_memory.map_device(made)
         if file is None:
@@ -72,6 +72,7 @@ class LocalRuntime(SimRuntime):
             "threads": threads,
             "memory": memory,
             "launch_limit": launch_limit,
+            "launch_instructions": launch_instructions,
             "arch": arch,
             "reuse_addresses": True,
             "margin": sim_memory.GUARD if bounds == "warn" else 0,
@@ -114,11 +115,6 @@ class LocalRuntime(SimRuntime):
         """Modelled seconds that the device has been busy."""
         return self.seconds
 
-    @contextlib.contextmanager
-    def trial(self) -> Iterator[None]:
-        """Does nothing: what a program of your own tries out stays, as on a real GPU."""
-        yield
-
     def download(self, address: int, size: int) -> bytes:
         """Copies device bytes to the host and charges a transfer over the host link."""
         self.gpu.seconds += sim_memory.HOST_COPY_LATENCY + size / sim_memory.HOST_LINK
@@ -138,7 +134,7 @@ class LocalRuntime(SimRuntime):
 
     def _ask(self, request: Request) -> dict[str, object]:
         message = ChannelMessage(*encode(request))
-        return self.checked(sim_server.answer_worker(self.gpu, message))
+        return self.checked(sim_server.answer_program(self.gpu, message))
 
 
 def device_memory() -> int:

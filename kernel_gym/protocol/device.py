@@ -59,44 +59,6 @@ class Copy(Request, verb="copy"):
     target: TensorOnDevice = parsed(fields.device_tensor)
 
 
-class RunOperator(Request, verb="operator"):
-    """Runs an operator of PyTorch on device memory, for tasks that allow them.
-
-    The answer is `OperatorDone`.
-    """
-
-    name: str = parsed(fields.symbol)
-    """Such as `aten::add`."""
-    overload: str = parsed(fields.symbol)
-    args: list[object] = parsed(fields.listed(fields.anything))
-    """Values in the form of `kernel_gym.protocol.operators`."""
-    kwargs: dict[str, object] = parsed(fields.mapping)
-
-
-class ReadValues(Request, verb="values"):
-    """Reads the values of a small tensor, for tasks that allow it. The answer is `TensorValues`."""
-
-    tensor: TensorOnDevice = parsed(fields.device_tensor)
-
-
-class NoteRefusal(Request, verb="refuse"):
-    """Reports that the worker has refused a torch operator, for the labels of the record."""
-
-    operator: str = parsed(fields.label)
-
-
-class ReadClock(Request, verb="clock"):
-    """Asks for the modelled seconds in which the device has been busy, for autotuning."""
-
-
-class BeginTrial(Request, verb="begin_trial"):
-    """Begins launches that compare kernels. Nothing of them counts, and nothing of them stays."""
-
-
-class EndTrial(Request, verb="end_trial"):
-    """Ends them: all memory is what it was before `BeginTrial`, and new memory is poisoned."""
-
-
 class Upload(Request, verb="upload"):
     """Copies bytes of the host to the device."""
 
@@ -196,8 +158,6 @@ class OutOfMemory(Answer):
     """An allocation that does not fit."""
 
     error: str
-    worker_bytes: int
-    """Bytes that the worker has ever allocated: whether it is the one that filled the memory."""
     kind: str = "memory"
 
 
@@ -234,6 +194,8 @@ class PlanDone(Answer):
     """Those of them that the plan has allocated. The judge frees them."""
     seconds: list[float]
     """Modelled seconds of each step."""
+    form: object
+    """The form of the result of a last operator whose results have no place."""
 
 
 class Names(Answer):
@@ -247,24 +209,6 @@ class Variable(Answer):
 
     address: int
     size: int
-
-
-class OperatorDone(Answer):
-    """The result of an operator: tensors on the device, and arguments by their number."""
-
-    result: object
-
-
-class TensorValues(Answer):
-    """The elements of a tensor in order, as numbers or texts such as `nan`."""
-
-    values: list[object]
-
-
-class ClockReading(Answer):
-    """Modelled busy seconds since the start of the device."""
-
-    seconds: float
 
 
 class LocatedAllocation(Answer):
@@ -294,8 +238,6 @@ class CallRecord(Answer):
     """Digests of the machine codes that were launched."""
     audited: list[str]
     """Those of them with an audited launch."""
-    refused: list[str]
-    """Operators that the worker has reported as refused."""
     operators: list[str]
     """Operators of PyTorch that compute and that were run, by name."""
     operator_seconds: float

@@ -1,9 +1,9 @@
-"""Arguments and results of PyTorch's operators as JSON values, between a worker and its device."""
+"""Arguments and results of PyTorch's operators as JSON values, in plans and in their launcher."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 
@@ -56,6 +56,34 @@ def write(value: object, tensor: Callable[[torch.Tensor], object]) -> object:
     if isinstance(value, torch.layout):
         return None
     raise TypeError(f"a {type(value).__name__} is no argument that the device takes")
+
+
+def result_form(out: object, tensors: Sequence[torch.Tensor]) -> object:
+    """Returns the form of what an operator returned, as JSON.
+
+    Args:
+        out: Tensors, None, or lists of such.
+        tensors: The tensors among its arguments: one that is returned is named by its number.
+
+    Returns:
+        `{"same": number}` for such a tensor, shape, strides and dtype of a new one, `{"list": ...}`
+        of several, and None. A new tensor is dense, with the order of axes of the one returned.
+
+    Raises:
+        TypeError: It returned something else.
+    """
+    if isinstance(out, torch.Tensor):
+        same = [number for number, tensor in enumerate(tensors) if tensor is out]
+        if same:
+            return {"same": same[0]}
+        strides = torch.empty_like(out, device="meta").stride()
+        dtype = str(out.dtype).removeprefix("torch.")
+        return {"shape": list(out.shape), "strides": list(strides), "dtype": dtype}
+    if isinstance(out, list | tuple):
+        return {"list": [result_form(one, tensors) for one in out]}
+    if out is not None:
+        raise TypeError(f"it returns a {type(out).__name__}, which has no place in a plan")
+    return None
 
 
 def read(value: object, tensor: Callable[[TensorOnDevice], torch.Tensor], depth: int = 0) -> object:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import torch
 
 from kernel_gym.protocol import fields
-from kernel_gym.protocol.fields import ELEMENT_TYPES, TensorOnDevice
+from kernel_gym.protocol.fields import ELEMENT_TYPES
 from kernel_gym.protocol.request import BadRequestError, Request, parsed, raw
 
 
@@ -58,13 +58,6 @@ class ArenaTensor:
         }
 
 
-def _device_argument(value: object, what: str) -> Scalar | TensorOnDevice:
-    described = fields.mapping(value, what)
-    if "value" in described:
-        return Scalar(described["value"])
-    return fields.device_tensor(described, what)
-
-
 def _arena_argument(value: object, what: str) -> Scalar | ArenaTensor:
     described = fields.mapping(value, what)
     if "value" in described:
@@ -82,11 +75,8 @@ def _arena_argument(value: object, what: str) -> Scalar | ArenaTensor:
     )
 
 
-DeviceArguments = list[Scalar | TensorOnDevice]
-"""The arguments of one call on a simulated GPU."""
 ArenaArguments = list[Scalar | ArenaTensor]
-"""The arguments of one call on a real GPU."""
-_device_arguments = fields.listed(_device_argument)
+"""The arguments of one call."""
 _arena_arguments = fields.listed(_arena_argument)
 
 # -- a worker on a simulated GPU
@@ -107,20 +97,14 @@ class LoadOnSimulator(Request, verb="load"):
     """For HIP: the shared object of the host side."""
 
 
-class CallOnSimulator(Request, verb="call"):
-    """Calls the candidate once. The answer describes each returned value."""
-
-    args: DeviceArguments = parsed(_device_arguments)
-
-
 # -- a recorder, which has no device
 
 
 class RecordCall(Request, verb="record"):
     """Calls the candidate once on tensors without data.
 
-    The answer is the plan of its work. Before it may come plans to be timed, each of which is
-    answered by `TellSeconds`.
+    The answer is the plan of its work. Before it may come questions about the plan so far: how long
+    it takes, and in imported tasks what it has written. Each is answered by a `Tell...`.
     """
 
     args: ArenaArguments = parsed(_arena_arguments)
@@ -135,6 +119,22 @@ class TellSeconds(Request, verb="seconds"):
     seconds: float = parsed(fields.number)
     error: str = parsed(fields.text)
     """Why the plan could not be run; empty when it was."""
+
+
+class TellValues(Request, verb="values"):
+    """Tells values that host code reads."""
+
+    error: str = parsed(fields.text)
+    """Why they are not told; empty when they are."""
+    data: bytes = raw()
+
+
+class TellForms(Request, verb="forms"):
+    """Tells the form of the result of an operator, which depends on values."""
+
+    form: object = parsed(fields.anything)
+    """See `kernel_gym.protocol.operators.result_form`."""
+    error: str = parsed(fields.text)
 
 
 # -- the process of the HIP compiler

@@ -17,11 +17,11 @@ from kernel_gym.plans.limits import MAX_CODES_BYTES, MAX_PLAN_JSON_BYTES
 from kernel_gym.protocol import values
 from kernel_gym.protocol.request import Request, encode
 from kernel_gym.protocol.template import Fork, Kill
-from kernel_gym.sandbox.channel import MAX_ANSWER, MAX_BUFFER, MAX_HEADER, Channel
+from kernel_gym.sandbox.channel import MAX_BUFFER, MAX_HEADER, Channel
 from kernel_gym.sandbox.confine import ONE_THREAD, WorkerLimits
 from kernel_gym.storage.secret import secret_files
 
-_MAX_ANSWERS = {"worker": MAX_ANSWER, "gpu": MAX_ANSWER, "recorder": MAX_PLAN_JSON_BYTES}
+_MAX_ANSWERS = {"recorder": MAX_PLAN_JSON_BYTES}
 """Most bytes of JSON in an answer of a role that runs candidates."""
 
 

@@ -5,6 +5,7 @@
     results.jsonl    one submission per line: evaluation, turn, reward
     sources/         the submissions, sources/<mode>/<problem>/turn_<n>.<py|hip>; if a task is
                      played several times, in one folder sample_<k> per episode
+    plans/           the launch plans of the submissions, on simulated devices
     ends.jsonl       the episodes that ended before their last turn, and why
     sessions.jsonl   when the run was played or resumed, and by which command
     metrics.json     the metrics, written by `kernel-gym eval`
@@ -44,6 +45,7 @@ from kernel_gym.storage.json_lines import (
 from kernel_gym.storage.run_records import EpisodeEnd, RunConfig, RunSession, TurnRecord
 from kernel_gym.storage.secret import PUBLIC, SECRET, RunSecret, read_secret
 
+PLANS = "plans"
 CONFIG, RESULTS, SOURCES, REPORT = "config.json", "results.jsonl", "sources", "report.html"
 METRICS, REFLECTIONS, FIGURES = "metrics.json", "reflections.jsonl", "figures"
 POPULATION, EPISODES, REPLIES = "population.jsonl", "episodes", "replies.jsonl"
@@ -134,6 +136,11 @@ class RunStore:
             StoreError: Its file is missing, malformed or not readable.
         """
         return read_secret(self.folder / SECRET)
+
+    @property
+    def plans(self) -> Path:
+        """The folder of the launch plans of the submissions."""
+        return self.folder / PLANS
 
     def _forget_failures(self) -> None:
         """Drops the turns of each episode from the first failure of the machine on."""
@@ -257,5 +264,5 @@ def _clear(folder: Path) -> None:
         CLOCK,
     ):
         (folder / name).unlink(missing_ok=True)
-    for name in (SOURCES, FIGURES, EPISODES, WORKSPACES, TRANSCRIPTS):
+    for name in (SOURCES, PLANS, FIGURES, EPISODES, WORKSPACES, TRANSCRIPTS):
         shutil.rmtree(folder / name, ignore_errors=True)

@@ -15,7 +15,6 @@ from kernel_gym.sandbox.template import Role, serve
 from kernel_gym.torch_device import library
 
 ROLES = {
-    "worker": Role("kernel_gym.worker.sim.main"),
     "recorder": Role("kernel_gym.worker.recording.main"),
     "compiler": Role("kernel_gym.worker.hip.compiler"),
     "tracer": Role("kernel_gym.imports.tracing.main"),

@@ -80,6 +80,7 @@ def test_replay_finds_what_differs(tmp_path):
         "--device", "sim:gfx942", "--executor", "inline",
     )  # fmt: skip
     assert "2 of 2 came out the same" in run("replay", out, "--executor", "inline").stdout
+    assert "2 of 2 came out the same" in run("replay", out, "--plans").stdout
     source = out / RunStore(out).records()[1].source
     source.write_text("import ctypes\n")
     data = json.loads(run("replay", out, "--executor", "inline", "--json", code=1).stdout)

@@ -15,12 +15,10 @@ from kernel_gym.protocol import device, launcher, template, worker
 from kernel_gym.protocol.fields import TensorOnDevice
 from kernel_gym.protocol.request import BadRequestError, decode, encode
 from kernel_gym.worker.recording import main as recorder_main
-from kernel_gym.worker.sim import main as sim_main
 
 TABLES = {
     "the judge to the device": server.FOR_JUDGE,
-    "a worker to the device": server.FOR_WORKER,
-    "the judge to a worker on a simulator": sim_main.REQUESTS,
+    "a program to its device": server.FOR_PROGRAM,
     "the judge to a recorder": recorder_main.REQUESTS,
     "the judge to a launcher": launcher_main.REQUESTS,
 }
@@ -35,12 +33,6 @@ EXAMPLES = (
     device.FindVariable("v", b"s_endpgm"),
     device.Fill(ON_DEVICE, float("-inf")),
     device.Copy(ON_DEVICE, ON_DEVICE),
-    device.RunOperator("aten::add", "Tensor", [{"float": "inf"}, None], {"alpha": 2}),
-    device.ReadValues(ON_DEVICE),
-    device.NoteRefusal("aten::mm"),
-    device.ReadClock(),
-    device.BeginTrial(),
-    device.EndTrial(),
     device.SwapOrders(),
     device.Upload(4096, b"abc"),
     device.LaunchKernel(0, (1, 2, 3), (64, 1, 1), [8], 0, b"12345678"),
@@ -57,8 +49,9 @@ EXAMPLES = (
     launcher.TimeCalls([[0, 256], [512]], True),
     worker.RecordCall(ARGUMENTS, [0]),
     worker.TellSeconds(0.5, "a fault"),
+    worker.TellValues("", b"1234"),
+    worker.TellForms({"list": [{"same": 0}, None]}, ""),
     worker.LoadOnSimulator("hip", "launch", "text", [2], b"assembler", b"library"),
-    worker.CallOnSimulator([ON_DEVICE, worker.Scalar(True)]),
     template.Fork("device", {"threads": 1}, "", {}, {"memory": 1}, True, [], ["a"], {}),
     template.Kill(7, 0.5),
     worker.BuildHip({"a.hip": ""}, [["clang", "a.hip"]], ["a.so"]),
@@ -95,4 +88,4 @@ def test_requests_of_other_tables_are_refused(table):
 )
 def test_a_malformed_argument_is_refused(arg):
     with pytest.raises(BadRequestError):
-        decode(worker.CallOnSimulator, {"do": "call", "args": [arg]})
+        decode(worker.RecordCall, {"do": "record", "args": [arg], "outputs": []})

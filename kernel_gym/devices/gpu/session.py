@@ -137,6 +137,7 @@ class GpuSession:
             ),
             refused=loaded.refused,
             plan=loaded.plan,
+            plan_from="shapes" if loaded.plan else "",
         )
 
     def select(self, inputs: Mapping[str, Value], dims: Mapping[str, int]) -> LoadedCall | Failed:

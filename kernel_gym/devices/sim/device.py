@@ -10,8 +10,8 @@ import torch
 
 from kernel_gym.devices.base import Exclusivity
 from kernel_gym.devices.description import DeviceDescription, TimingMethod
+from kernel_gym.devices.plan_store import EvaluationPlans
 from kernel_gym.devices.sim.compiled import CompiledKernels, KernelFile
-from kernel_gym.devices.sim.direct_session import DirectSession
 from kernel_gym.devices.sim.memory import create_file
 from kernel_gym.devices.sim.planned_session import PlannedSession
 from kernel_gym.devices.sim.session import MAX_LAUNCH_INSTRUCTIONS, SimOptions, SimSession
@@ -28,8 +28,6 @@ UPSTREAM_BYTES = 2 << 30
 """Bytes of device memory of a program of a suite."""
 UPSTREAM_HOST_BYTES = 6 << 30
 """Bytes of host memory of such a program."""
-UPSTREAM_LAUNCH_LIMIT = 20.0
-"""Seconds of one launch of such a program."""
 
 
 class SimDevice:
@@ -78,6 +76,7 @@ class SimDevice:
         seed: int = 0,
         resident: bool = False,
         launch_instructions: int | None = None,
+        plans: EvaluationPlans | None = None,
     ) -> SimSession:
         """Starts a worker and a simulated GPU for sources that solve a task.
 
@@ -88,15 +87,17 @@ class SimDevice:
             resident: Whether the worker stays: it has no budget of seconds.
             launch_instructions: Wave instructions until a launch is stopped; None for those of a
                 candidate.
+            plans: Where the plans of calls are stored, or read from instead of recording them.
 
         Raises:
             InfraError: A process could not be started.
         """
         limit = MAX_LAUNCH_INSTRUCTIONS if launch_instructions is None else launch_instructions
-        options = SimOptions(self._threads, trusted, seed, self.description.arch, resident, limit)
-        if task.problem.recorded:
-            return DirectSession(task, options, KernelFile(self._kernels, resident))
-        return PlannedSession(task, options)
+        options = SimOptions(
+            self._threads, trusted, seed, self.description.arch, resident, limit, plans
+        )
+        kernels = KernelFile(self._kernels, resident) if task.problem.recorded else None
+        return PlannedSession(task, options, kernels)
 
     @contextlib.contextmanager
     def upstream(self, output: int, seconds: float, alone: bool) -> Iterator[Child]:
@@ -111,7 +112,6 @@ class SimDevice:
             "arch": self.description.arch,
             "threads": os.cpu_count() or 1,
             "memory": UPSTREAM_BYTES,
-            "launch_limit": UPSTREAM_LAUNCH_LIMIT,
         }
         limits = WorkerLimits(memory=UPSTREAM_HOST_BYTES, cpu_seconds=int(seconds) * 8)
         memory = create_file()

@@ -14,14 +14,12 @@ from torch.utils.flop_counter import flop_registry
 
 from kernel_gym.devices.operator_costs import OperatorCost, operator_cost
 from kernel_gym.devices.operators import MAX_READ_BYTES, MOVES, USUAL, Operators
-from kernel_gym.devices.sim.memory import HOST_COPY_LATENCY, HOST_LINK, DeviceMemoryError
+from kernel_gym.devices.sim.memory import HOST_COPY_LATENCY, HOST_LINK
 from kernel_gym.devices.sim.orders import Orders
 from kernel_gym.devices.sim.requests import RefusedError
 from kernel_gym.hardware import DeviceSpec
-from kernel_gym.protocol import device as messages
 from kernel_gym.protocol.fields import TensorOnDevice
-from kernel_gym.protocol.operators import number_to_json, read
-from kernel_gym.protocol.request import Answer
+from kernel_gym.protocol.operators import read, result_form
 from kernel_gym.tasks.dispatcher import dispatcher_operator, is_word
 
 _aten = torch.ops.aten
@@ -137,22 +135,6 @@ def _cost(
         return _SORTING
 
 
-def describe_result(out: Any, tensors: Sequence[torch.Tensor], place: Callable[..., Any]) -> Any:
-    """Returns what an operator returned as JSON.
-
-    Args:
-        out: Tensors, numbers, or lists of such.
-        tensors: The tensors among its arguments: one that is returned is named by its number.
-        place: Copies a new tensor to the device and describes it.
-    """
-    if isinstance(out, torch.Tensor):
-        same = [i for i, tensor in enumerate(tensors) if tensor is out]
-        return {"same": same[0]} if same else place(out)
-    if isinstance(out, list | tuple):
-        return {"list": [describe_result(one, tensors, place) for one in out]}
-    return number_to_json(out) if isinstance(out, int | float | complex) else None
-
-
 class OperatorMemory(Protocol):
     """The part of a simulated GPU that the requests of this module use."""
 
@@ -164,8 +146,10 @@ class OperatorMemory(Protocol):
     """Their modelled seconds."""
     host_reads: int
     """Bytes that the host has read in this call."""
-    in_trial: bool
-    """Whether launches count nowhere at the moment."""
+    noop: bool
+    """Whether kernels do nothing."""
+    tuning: bool
+    """Whether the call counts nowhere."""
     seconds: float
     spec: DeviceSpec
     used: Any
@@ -174,17 +158,30 @@ class OperatorMemory(Protocol):
     def tensor(self, described: TensorOnDevice, written: bool = False) -> torch.Tensor:
         """Returns a tensor over live memory."""
 
-    def allocate_for_worker(self, size: int) -> Answer:
-        """Allocates memory for the worker."""
 
-
-def answer_operator(
-    gpu: OperatorMemory, name: str, overload: str, args: list[Any], kwargs: dict[str, Any]
-) -> Answer:
+def execute_operator(
+    gpu: OperatorMemory,
+    name: str,
+    overload: str,
+    args: list[Any],
+    kwargs: dict[str, Any],
+    places: tuple[TensorOnDevice, ...] | None,
+) -> Any:
     """Runs an operator of PyTorch on device memory and charges its time (rule 23).
 
+    Args:
+        gpu: The device.
+        name: Such as `aten::add`.
+        overload: Such as `Tensor`; `default` for none.
+        args: Arguments as JSON.
+        kwargs: Named arguments as JSON.
+        places: Where new tensors of the result go; None to be told their form.
+
+    Returns:
+        The form of the result if the new tensors have no place, else None.
+
     Raises:
-        RefusedError: The session may not run it, or it failed.
+        RefusedError: The session may not run it, it failed, or the result has another form.
     """
     permitted = gpu.operators is Operators.USUAL and name in gpu.permitted
     if not permitted and gpu.operators is not Operators.ALL:
@@ -200,54 +197,81 @@ def answer_operator(
     if name not in MOVES:
         gpu.computed.add(name)
         gpu.operator_seconds += seconds
-    places: list[TensorOnDevice] = []
-    described = describe_result(out, tensors, lambda result: _place(gpu, result, places))
+    if places is None:
+        try:
+            return result_form(out, tensors)
+        except TypeError as error:
+            raise RefusedError(f"{name}: {error}") from None
+    _put(gpu, name, _new(out, tensors), places)
 
     def repeat() -> None:
         again, given_again, *_ = run_operator(name, overload, args, kwargs, gpu.tensor)
-        left = iter(places)
-        describe_result(again, given_again, lambda result: _write(gpu, result, next(left)))
+        _put(gpu, name, _new(again, given_again), places)
 
     gpu.orders.on_other(repeat)
-    return messages.OperatorDone(described)
+    return None
 
 
-def answer_values(gpu: OperatorMemory, tensor: TensorOnDevice) -> Answer:
-    """Reads a small tensor for the host and charges a transfer.
+def check_values(gpu: OperatorMemory, tensor: TensorOnDevice, expected: bytes) -> None:
+    """Charges the transfer of a small tensor to the host, which must have read what is there.
+
+    Args:
+        gpu: The device.
+        tensor: The tensor.
+        expected: The bytes of its elements, as they were told to the host code. Without kernels,
+            and on data for tuning, memory may hold others.
 
     Raises:
-        RefusedError: The session may not, or the call has read too much.
+        RefusedError: The session may not read, the call has read too much, or other values.
     """
     gpu.host_reads += tensor.nbytes
     if gpu.operators is Operators.NONE:
         raise RefusedError("reading device memory on the host is refused")
     if gpu.operators is Operators.USUAL and gpu.host_reads > MAX_READ_BYTES:
         raise RefusedError(f"the host may read {MAX_READ_BYTES} bytes of the device in one call")
-    if gpu.in_trial:
-        raise RefusedError("no values are read in a trial of kernels: nothing of it may stay")
     gpu.seconds += HOST_COPY_LATENCY + tensor.nbytes / HOST_LINK
-    return messages.TensorValues([number_to_json(v) for v in gpu.tensor(tensor).flatten().tolist()])
+    if not (gpu.noop or gpu.tuning) and tensor_bytes(gpu.tensor(tensor)) != expected:
+        raise RefusedError(
+            "the host code has read other values than the execution of its launch plan gives"
+        )
 
 
-def _place(
-    gpu: OperatorMemory, result: torch.Tensor, places: list[TensorOnDevice]
-) -> dict[str, Any]:
-    """Copies the result of an operator to new memory of the worker and describes it."""
-    strides = tuple(torch.empty_like(result, device="meta").stride())
-    shape = tuple(result.shape)
-    extent = TensorOnDevice(0, shape, strides, result.dtype).extent
-    answer = gpu.allocate_for_worker(extent)
-    if not isinstance(answer, messages.Allocated):
-        raise DeviceMemoryError(str(vars(answer)["error"]))
-    where = TensorOnDevice(answer.address, shape, strides, result.dtype)
-    places.append(where)
-    return _write(gpu, result, where)
+def tensor_bytes(tensor: torch.Tensor) -> bytes:
+    """Returns the bytes of the elements of a tensor, in order."""
+    return bytes(tensor.contiguous().reshape(-1).view(torch.uint8).numpy())
 
 
-def _write(gpu: OperatorMemory, result: torch.Tensor, where: TensorOnDevice) -> dict[str, Any]:
-    if where.extent:
-        gpu.tensor(where, written=True).copy_(result)
-    return where.to_json()
+def _new(out: Any, tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    """Returns the tensors that an operator has made, in order."""
+    results = (t for t in tree_leaves(out) if isinstance(t, torch.Tensor))
+    return [t for t in results if not any(t is one for one in tensors)]
+
+
+def _put(
+    gpu: OperatorMemory,
+    name: str,
+    results: Sequence[torch.Tensor],
+    places: Sequence[TensorOnDevice],
+) -> None:
+    """Copies the results of an operator to their places.
+
+    Raises:
+        RefusedError: They have another form.
+    """
+    forms = [(tuple(one.shape), one.dtype) for one in results]
+    stated = [(one.shape, one.dtype) for one in places]
+    if forms != stated:
+        raise RefusedError(
+            f"{name} returns {_text(forms)}, and the launch plan says {_text(stated)}"
+        )
+    for result, place in zip(results, places, strict=True):
+        if place.extent:
+            gpu.tensor(place, written=True).copy_(result)
+
+
+def _text(forms: Sequence[tuple[tuple[int, ...], torch.dtype]]) -> str:
+    texts = [f"{str(dtype).removeprefix('torch.')}{list(shape)}" for shape, dtype in forms]
+    return ", ".join(texts)[:200] or "nothing"
 
 
 def _written(operator: Any) -> set[str]:

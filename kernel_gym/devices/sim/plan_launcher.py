@@ -9,10 +9,12 @@ import torch
 
 from kernel_gym.devices.sim import transfers
 from kernel_gym.devices.sim.memory import DeviceMemoryError
+from kernel_gym.devices.sim.operators import check_values, execute_operator
 from kernel_gym.devices.sim.requests import RefusedError
 from kernel_gym.devices.sim.simulated_gpu import SimulatedGpu
 from kernel_gym.inert import inert_text
 from kernel_gym.plans.addresses import put_references
+from kernel_gym.plans.operators import operator_arguments, with_tensors
 from kernel_gym.plans.parse import parse_plan
 from kernel_gym.plans.reading import BadPlanError
 from kernel_gym.plans.types import (
@@ -25,11 +27,13 @@ from kernel_gym.plans.types import (
     LaunchStep,
     PlanBuffer,
     PlanStep,
+    ReadStep,
+    TorchOperatorStep,
     UploadStep,
 )
 from kernel_gym.protocol import device as messages
 from kernel_gym.protocol.fields import ELEMENT_TYPES, TensorOnDevice
-from kernel_gym.protocol.request import Answer
+from kernel_gym.protocol.request import Answer, BadRequestError
 from kernel_gym.sim.asm.errors import AsmError
 
 
@@ -49,11 +53,19 @@ def run_plan(
         codes: The code objects of the plan.
         constants: The constants of the plan.
     """
+    state = torch.get_rng_state() if gpu.tuning else None
     try:
         launcher = SimPlanLauncher(gpu, parse_plan(plan, codes, constants), addresses)
-        return launcher.run()
-    except (BadPlanError, RefusedError, AsmError, DeviceMemoryError, ValueError) as error:
+    except BadPlanError as error:
         return messages.RequestRefused(inert_text(str(error), 2000), type(error).__name__)
+    try:
+        return launcher.run()
+    except (RefusedError, AsmError, DeviceMemoryError, BadRequestError, ValueError) as error:
+        launcher.free()
+        return messages.RequestRefused(inert_text(str(error), 2000), type(error).__name__)
+    finally:
+        if state is not None:  # operators of the call itself draw what they would have drawn
+            torch.set_rng_state(state)
 
 
 class SimPlanLauncher:
@@ -81,14 +93,19 @@ class SimPlanLauncher:
         self._reset_variables(codes)
         kernels = [self._load(codes[k.code], k.name, k.shared) for k in self._plan.kernels]
         self._keep_variables(codes)
-        seconds = []
+        seconds, form = [], None
         for number, step in enumerate(self._plan.steps):
             self._change_buffers(number, codes)
             before = self._gpu.seconds
-            self._do(step, kernels)
+            form = self._do(step, kernels)
             seconds.append(self._gpu.seconds - before)
         self._change_buffers(len(self._plan.steps), codes)
-        return messages.PlanDone(self._places, sorted(self._owned), seconds)
+        return messages.PlanDone(self._places, sorted(self._owned), seconds, form)
+
+    def free(self) -> None:
+        """Frees what the plan has allocated."""
+        for address in self._owned:
+            self._gpu.free(address)
 
     def _code(self, number: int) -> bytes:
         code = self._plan.codes[number]
@@ -149,7 +166,8 @@ class SimPlanLauncher:
             raise RefusedError(f"tensor argument {buffer.number} does not have {buffer.size} bytes")
         return address
 
-    def _do(self, step: PlanStep, kernels: list[int]) -> None:
+    def _do(self, step: PlanStep, kernels: list[int]) -> Any:
+        """Executes a step. Returns the form of an operator's results that have no place."""
         if isinstance(step, LaunchStep):
             values = [put_references(a.data, a.references, self._address) for a in step.arguments]
             sizes = [len(value) for value in values]
@@ -161,8 +179,24 @@ class SimPlanLauncher:
             transfers.fill(self._gpu, target, element.item())
         elif isinstance(step, CopyStep):
             transfers.copy(self._gpu, self._tensor(step.source), self._tensor(step.target))
+        elif isinstance(step, TorchOperatorStep):
+            return self._operator(step)
+        elif isinstance(step, ReadStep):
+            check_values(self._gpu, self._tensor(step.source), step.data)
         else:
             self._upload(step)
+        return None
+
+    def _operator(self, step: TorchOperatorStep) -> Any:
+        args, kwargs = operator_arguments(step.arguments)
+
+        def place(number: int) -> dict[str, Any]:
+            return self._tensor(step.tensors[number]).to_json()
+
+        results = None if step.results is None else tuple(map(self._tensor, step.results))
+        given = [with_tensors(one, place) for one in args]
+        named = {key: with_tensors(one, place) for key, one in kwargs.items()}
+        return execute_operator(self._gpu, step.name, step.overload, given, named, results)
 
     def _upload(self, step: UploadStep) -> None:
         data = put_references(step.data, step.references, self._address)

@@ -1,39 +1,49 @@
 """A session on a simulated device that runs no host code of a candidate while it is judged.
 
-A recorder, which has no device, makes the plan of a call from shapes. The simulated GPU executes
-the plan on the judge's data.
+A recorder, which has no device, makes the plan of a call from shapes. In imported tasks it may ask
+for values that the plan so far has written. The simulated GPU executes it on the judge's data.
 """
 
 from __future__ import annotations
 
-import socket
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
-from kernel_gym.devices.base import Audit, Call, DeviceLostError, Failed, FailureKind
+import torch
+
+from kernel_gym.devices.base import Audit, Call, DeviceLostError, Failed, FailureKind, InfraError
+from kernel_gym.devices.failures import describe_fault
 from kernel_gym.devices.hip_build import compile_hip, launcher_outputs
-from kernel_gym.devices.plan_recordings import PlannedCall, PlanRecordings
+from kernel_gym.devices.operators import MAX_READ_BYTES
+from kernel_gym.devices.plan_recordings import (
+    ExecutedPlan,
+    PlannedCall,
+    PlanRecordings,
+    form_key,
+    sketch,
+)
+from kernel_gym.devices.sim.compiled import KernelFile
 from kernel_gym.devices.sim.session import (
     CALL_SECONDS,
     LOAD_SECONDS,
     MEMORY,
-    DeviceFull,
     SimOptions,
     SimSession,
 )
-from kernel_gym.devices.sim.worker import SimWorkerHandle
 from kernel_gym.devices.tuning_data import tuning_inputs
-from kernel_gym.errors import InputError
+from kernel_gym.plans.limits import MAX_CONSTANTS_BYTES
 from kernel_gym.plans.types import BufferView, LaunchPlan, WrongOutput
 from kernel_gym.plans.write import write_plan
 from kernel_gym.protocol import device as device_messages
 from kernel_gym.protocol import worker as messages
+from kernel_gym.protocol.fields import ELEMENT_TYPES
 from kernel_gym.protocol.request import Request, encode
 from kernel_gym.sandbox.channel import ChannelError, ChannelMessage, ChannelTimeout
 from kernel_gym.tasks.problem import Value
 from kernel_gym.tasks.task import Task
+
+Result = TypeVar("Result")
 
 
 class PlannedSession(SimSession):
@@ -42,27 +52,36 @@ class PlannedSession(SimSession):
     Args:
         task: What the source solves.
         options: How the session is opened.
-
-    Raises:
-        InputError: The task is of an imported suite, whose calls may need data.
+        kernels: The file for compiled kernels of a suite's own code. The session closes it.
     """
 
     _answer_buffers = 2
 
-    def __init__(self, task: Task, options: SimOptions) -> None:
-        if task.problem.recorded:
-            raise InputError(f"{task.id}: calls of imported tasks have no plan yet")
-        super().__init__(task, options)
-        self._recordings = PlanRecordings(task, partial(_ask, self._worker))
+    def __init__(self, task: Task, options: SimOptions, kernels: KernelFile | None = None) -> None:
+        self._kernels, self._plans = kernels, options.plans
+        self._most_read = MAX_CONSTANTS_BYTES if options.resident else MAX_READ_BYTES
+        try:
+            super().__init__(task, options)
+        except InfraError:
+            if kernels is not None:
+                kernels.close()
+            raise
+        self._recordings = PlanRecordings(task, self._ask_recorder)
 
-    def _worker_role(self, pipe: socket.socket) -> tuple[str, list[int], dict[str, Any]]:
-        return "recorder", [], {"arch": self._arch, "memory": MEMORY}
+    def _worker_role(self) -> tuple[str, list[int], dict[str, Any]]:
+        options = {"operators": self._task.problem.recorded, "memory": MEMORY, "arch": self._arch}
+        descriptors = [] if self._kernels is None else [self._kernels.descriptor]
+        return "recorder", descriptors, options
 
     def load(self, source: str, language: str | None = None) -> Failed | None:
-        """Builds and loads a source."""
+        """Builds and loads a source, unless its stored plans are judged again."""
         self._recordings.forget()
         # Gluon names LDS and its waits itself
         self._waits_by_compiler = self._task.language == "triton" and "gluon" not in source
+        if self._plans is not None and self._plans.again:
+            return None
+        if self._kernels is not None:
+            self._kernels.fill(self._task.problem.unassembled(source), self._budget)
         language = language or self._task.language
         request = messages.LoadOnSimulator(language, self._task.entry, source)
         if self._task.language == "hip":
@@ -86,31 +105,105 @@ class PlannedSession(SimSession):
         dims: Mapping[str, int],
         noop: bool = False,
         audit: Audit = Audit.OFF,
+        believed: bool = False,
     ) -> Call | Failed:
-        """Records a call if its shape is new, then executes its plan on the inputs."""
+        """Records a call if its shape is new or it depends on values, then executes its plan.
+
+        With `believed`, the outputs are those that the plan states: of a suite's own code only,
+        before its task is known.
+        """
         if self._worker.dead:
             return self._worker.dead
         recorded = self._recorded(inputs, dims)
         if isinstance(recorded, Failed):
             return recorded
+        plan = recorded.plan
+
+        def collect(done: dict[str, Any], buffers: dict[str, int]) -> Call | Failed:
+            return self._collect(_described(plan, done), inputs, dims, buffers, believed)
+
         begin = device_messages.BeginCall(noop, str(audit), self._waits_by_compiler)
-        call = self._execute(recorded.plan, inputs, dims, begin)[0]
-        return (
-            call
-            if isinstance(call, Failed)
-            else replace(call, refused=recorded.refused, plan=recorded.sha256)
+        call = self._execute(plan, inputs, dims, begin, collect)
+        if isinstance(call, Failed):
+            return call
+        return replace(
+            call,
+            refused=recorded.refused,
+            plan=recorded.sha256,
+            plan_from="values" if plan.depends_on_values else "shapes",
         )
+
+    def close(self) -> None:
+        """Ends the recorder and the simulated GPU."""
+        super().close()
+        if self._kernels is not None:
+            self._kernels.close()
+
+    def _ask_recorder(self, request: Request) -> ChannelMessage | Failed:
+        if self._worker.dead:
+            return self._worker.dead
+        before = self._worker.host_seconds
+        answer = self._worker.exchange(request, CALL_SECONDS)
+        if self._kernels is not None:
+            dead = self._worker.dead
+            stopped = dead is not None and dead.kind is FailureKind.TIMEOUT
+            self._kernels.keep(self._worker.host_seconds - before, stopped)
+        return answer
 
     def _recorded(
         self, inputs: Mapping[str, Value], dims: Mapping[str, int]
     ) -> PlannedCall | Failed:
         def time_steps(plan: LaunchPlan, first: int) -> float | Failed:
-            data = tuning_inputs(self._task.problem, inputs, dims)
-            begin = device_messages.BeginCall(False, Audit.OFF, self._waits_by_compiler, True)
-            call, seconds = self._execute(plan, data, dims, begin)
-            return call if isinstance(call, Failed) else sum(seconds[first:])
+            # A plan that depends on values holds for this call alone.
+            data: Mapping[str, Value] = inputs
+            if not plan.depends_on_values:
+                data = tuning_inputs(self._task.problem, inputs, dims)
+            return self._look(plan, data, dims, lambda done, _: sum(done["seconds"][first:]))
 
-        return self._recordings.record(inputs, dims, time_steps)
+        def execute(plan: LaunchPlan) -> ExecutedPlan | Failed:
+            output = plan.outputs[0] if len(plan.outputs) == 1 else None
+            view = output if isinstance(output, BufferView) else None
+            if view is not None and plan.read_bytes + view.nbytes > self._most_read:
+                text = f"the host may read {self._most_read} bytes of the device in one call"
+                return Failed(FailureKind.RUNTIME, text)
+            return self._look(
+                plan,
+                inputs,
+                dims,
+                lambda done, _: ExecutedPlan(done["form"], self._values(view, done["buffers"])),
+            )
+
+        if self._plans is not None and self._plans.again:
+            return self._plans.find(form_key(sketch(self._task, inputs, dims)), inputs)
+        may_read = execute if self._task.problem.recorded else None
+        call = self._recordings.record(inputs, dims, time_steps, may_read)
+        if self._plans is not None and isinstance(call, PlannedCall):
+            self._plans.keep(form_key(sketch(self._task, inputs, dims)), inputs, call)
+        return call
+
+    def _look(
+        self,
+        plan: LaunchPlan,
+        inputs: Mapping[str, Value],
+        dims: Mapping[str, int],
+        look: Callable[[dict[str, Any], dict[str, int]], Result],
+    ) -> Result | Failed:
+        """Executes a plan for a question of host code: it counts nowhere."""
+
+        def collect(done: dict[str, Any], buffers: dict[str, int]) -> Result | Failed:
+            fault = self._ask_device(device_messages.EndCall())["fault"]
+            return self._worker.fail(describe_fault(fault)) if fault else look(done, buffers)
+
+        begin = device_messages.BeginCall(False, Audit.OFF, self._waits_by_compiler, True)
+        return self._execute(plan, inputs, dims, begin, collect)
+
+    def _values(self, view: BufferView | None, places: list[int]) -> bytes:
+        """Returns the bytes of the elements of a view, in order."""
+        if view is None:
+            return b""
+        memory = self._view(places[view.buffer] + view.offset, view.extent)
+        tensor = memory.view(ELEMENT_TYPES[view.dtype]).as_strided(view.shape, view.strides)
+        return bytes(tensor.contiguous().reshape(-1).view(torch.uint8).numpy())
 
     def _execute(
         self,
@@ -118,30 +211,42 @@ class PlannedSession(SimSession):
         inputs: Mapping[str, Value],
         dims: Mapping[str, int],
         begin: device_messages.BeginCall,
-    ) -> tuple[Call | Failed, list[float]]:
+        collect: Callable[[dict[str, Any], dict[str, int]], Result | Failed],
+    ) -> Result | Failed:
         """Executes a plan on fresh device copies of the inputs.
 
-        Returns:
-            The call, and the seconds of each step.
+        Args:
+            plan: The plan.
+            inputs: The arguments, by name.
+            dims: The dimensions of the call.
+            begin: How the call begins.
+            collect: Ends the call. Takes the answer of the launcher, and where the inputs are.
         """
         try:
             self._ask_device(begin)
-            try:
-                _, buffers = self._place_inputs(inputs)
-                if self._task.language == "hip":
-                    self._launcher_arguments(dims)
-            except DeviceFull as error:
-                return self._worker.fail(Failed(FailureKind.RUNTIME, str(error))), []
-            done = self._run(plan, [*buffers.values(), *self._outputs])
-            owned, seconds, answer = [], [], done
-            if not isinstance(done, Failed):
-                owned, seconds, answer = done["owned"], done["seconds"], _described(plan, done)
-            result = self._collect(answer, inputs, dims, buffers)
-            for address in (*buffers.values(), *self._outputs, *owned):
+            buffers = self._place_inputs(inputs)
+            outputs = self._place_outputs(dims) if self._task.language == "hip" else []
+            done = self._run(plan, [*buffers.values(), *outputs])
+            if isinstance(done, Failed):
+                result: Result | Failed = self._failed(done, begin)
+            else:
+                result = collect(done, buffers)
+            owned = [] if isinstance(done, Failed) else done["owned"]
+            for address in (*buffers.values(), *outputs, *owned):
                 self._ask_device(device_messages.Free(address))
         except DeviceLostError as error:
-            return self._worker.lost_device(error), []
-        return result, seconds
+            return self._worker.lost_device(error)
+        return result
+
+    def _failed(self, failed: Failed, begin: device_messages.BeginCall) -> Failed:
+        """Ends a call whose plan could not be executed.
+
+        A fault ends the session. So does everything else in a call that counts.
+        """
+        fault = self._ask_device(device_messages.EndCall())["fault"]
+        if fault:
+            return self._worker.fail(describe_fault(fault))
+        return failed if begin.noop or begin.tuning else self._worker.fail(failed)
 
     def _run(self, plan: LaunchPlan, addresses: list[int]) -> dict[str, Any] | Failed:
         """Lets the simulated GPU execute a plan and charges its time to the candidate."""
@@ -158,12 +263,8 @@ class PlannedSession(SimSession):
         finally:
             self._worker.charge(meter)
         if "error" in answer:
-            return self._worker.fail(Failed(_kind(answer["kind"]), answer["error"]))
+            return Failed(_kind(answer["kind"]), answer["error"])
         return answer
-
-
-def _ask(worker: SimWorkerHandle, request: Request) -> ChannelMessage | Failed:
-    return worker.dead or worker.exchange(request, CALL_SECONDS)
 
 
 def _kind(error: str) -> FailureKind:

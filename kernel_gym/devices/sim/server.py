@@ -1,19 +1,18 @@
-"""The process of a simulated GPU, on the judge's side: it serves two pipes.
+"""The process of a simulated GPU, on the judge's side: it serves the judge.
 
-The judge may ask for everything. The worker may allocate memory, upload data, load code and launch
-it, as with the driver of a real GPU. It cannot read memory, counters or times.
+A user's own program has a simulated GPU in its own process, and sends it what it asks of a driver.
 """
 
 from __future__ import annotations
 
-import selectors
+import contextlib
 import socket
 from typing import Any
 
 import torch
 
 from kernel_gym.devices.sim import memory as sim_memory
-from kernel_gym.devices.sim import operators, transfers
+from kernel_gym.devices.sim import transfers
 from kernel_gym.devices.sim.memory import DeviceMemoryError
 from kernel_gym.devices.sim.plan_launcher import run_plan
 from kernel_gym.devices.sim.requests import RefusedError
@@ -22,14 +21,9 @@ from kernel_gym.inert import inert_text
 from kernel_gym.protocol import device as messages
 from kernel_gym.protocol.request import BadRequestError, RequestDispatcher, encode_answer
 from kernel_gym.sandbox import confine
-from kernel_gym.sandbox.channel import Channel, ChannelError, ChannelMessage
+from kernel_gym.sandbox.channel import Channel, ChannelClosed, ChannelMessage
 from kernel_gym.sim.engine.engine import AsmError
 
-MAX_REQUEST = 2 << 20
-"""Bytes of the JSON of a request. Code and data travel beside it."""
-WORKER_PATIENCE = 480.0
-"""Wall seconds that a worker may take to send the rest of a message, or to read an answer. It only
-guards the machine: the judge ends a worker much earlier that keeps this process waiting."""
 PROCESS_MEMORY = 5 << 29
 """Bytes of private memory of this process, which bounds what hostile texts can take. The device's
 own memory is shared and does not count. The table of its allocated bytes reserves 1 GiB of this and
@@ -50,7 +44,7 @@ FOR_JUDGE = RequestDispatcher(
     },
 )
 """The requests that the judge may send."""
-FOR_WORKER = RequestDispatcher(
+FOR_PROGRAM = RequestDispatcher(
     "device",
     {
         messages.Allocate: SimulatedGpu.allocate_for_worker,
@@ -60,61 +54,35 @@ FOR_WORKER = RequestDispatcher(
         messages.FindVariable: SimulatedGpu.variable,
         messages.Fill: transfers.fill,
         messages.Copy: transfers.copy,
-        messages.RunOperator: operators.answer_operator,
-        messages.ReadValues: operators.answer_values,
-        messages.NoteRefusal: SimulatedGpu.refuse,
-        messages.ReadClock: SimulatedGpu.clock,
-        messages.BeginTrial: SimulatedGpu.begin_trial,
-        messages.EndTrial: SimulatedGpu.end_trial,
         messages.Upload: transfers.upload,
         messages.LaunchKernel: SimulatedGpu.launch,
     },
 )
-"""The requests that a worker may send."""
+"""The requests of a user's own program to its simulated GPU."""
 
 
 def main(fds: list[int], options: dict[str, Any]) -> None:
-    """Serves the judge (first descriptor), over shared memory (second), and the worker (third)."""
+    """Serves the judge (first descriptor), over shared memory (second), until it is gone."""
     torch.set_num_threads(1)
     judge = Channel(socket.socket(fileno=fds[0]), buffers=2)
-    worker = Channel(socket.socket(fileno=fds[2]), buffers=1, header=MAX_REQUEST)
     confine.limit_memory(PROCESS_MEMORY)
     confine.forbid_inspection()
     sim_memory.map_device(fds[1])
     gpu = SimulatedGpu(options)
-    selector = selectors.DefaultSelector()
-    selector.register(judge, selectors.EVENT_READ, _answer_judge)
-    selector.register(worker, selectors.EVENT_READ, _answer_worker)
-    while True:
-        for key, _ in selector.select():
-            channel: Any = key.fileobj
-            try:
-                key.data(gpu, channel, channel.recv(timeout=WORKER_PATIENCE))
-            except ChannelError:
-                if channel is judge:
-                    return
-                selector.unregister(channel)
-                channel.close()
+    with contextlib.suppress(ChannelClosed):
+        while True:
+            message = judge.recv()
+            judge.send(FOR_JUDGE.answer(gpu, message.header, message.buffers))
 
 
-def _answer_judge(gpu: SimulatedGpu, channel: Channel, message: ChannelMessage) -> None:
-    channel.send(FOR_JUDGE.answer(gpu, message.header, message.buffers))
-
-
-def _answer_worker(gpu: SimulatedGpu, channel: Channel, message: ChannelMessage) -> None:
-    channel.send(answer_worker(gpu, message), timeout=WORKER_PATIENCE)
-
-
-def answer_worker(gpu: SimulatedGpu, message: ChannelMessage) -> dict[str, Any]:
-    """Answers any message of a worker. Whatever is wrong with it becomes an error in the answer."""
+def answer_program(gpu: SimulatedGpu, message: ChannelMessage) -> dict[str, Any]:
+    """Answers any message of a program. Whatever is wrong becomes an error in the answer."""
     try:
-        request = FOR_WORKER.decode(message.header, message.buffers)
-        if not gpu.open:
-            raise RefusedError("the call has ended")
-        return FOR_WORKER.handle(gpu, request)
+        request = FOR_PROGRAM.decode(message.header, message.buffers)
+        return FOR_PROGRAM.handle(gpu, request)
     except (BadRequestError, RefusedError, AsmError, DeviceMemoryError) as error:
         return _refused(str(error), type(error).__name__)
-    except Exception as error:  # a hostile request may raise anything, and must not end the device
+    except Exception as error:  # a malformed request must not end the program
         return _refused(f"a malformed request: {error}", "malformed")
 
 

@@ -1,8 +1,8 @@
-"""A session on a simulated device: one candidate, seen from the judge.
+"""The processes of a session on a simulated device, and the memory that the judge shares.
 
-A session has two processes: the untrusted worker, and the simulated GPU, which the judge trusts.
-The judge writes inputs and reads outputs through its own mapping of the GPU's memory. There are two
-kinds: `planned_session` for tasks of the project, and `direct_session` for imported calls.
+They are two: the untrusted recorder, and the simulated GPU, which the judge trusts. The judge
+writes inputs and reads outputs through its own mapping of the GPU's memory. What they do in a call
+is in `planned_session`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import functools
 import mmap
 import os
 import secrets
-import socket
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -43,13 +42,12 @@ from kernel_gym.devices.cache import cache_folder
 from kernel_gym.devices.failures import describe_fault
 from kernel_gym.devices.operators import operators_for, operators_of_candidate
 from kernel_gym.devices.placement import in_place_inputs, sketched_outputs, storage_bytes
+from kernel_gym.devices.plan_store import EvaluationPlans
 from kernel_gym.devices.sim import memory as sim_memory
 from kernel_gym.devices.sim.facts import read_kernels
 from kernel_gym.devices.sim.outputs import read_outputs
 from kernel_gym.devices.sim.worker import SimWorkerHandle
 from kernel_gym.protocol import device as device_messages
-from kernel_gym.protocol import worker as messages
-from kernel_gym.protocol.fields import TensorOnDevice
 from kernel_gym.protocol.request import Request, encode
 from kernel_gym.records import KernelFacts
 from kernel_gym.sandbox.channel import ChannelError
@@ -92,6 +90,7 @@ class SimOptions:
         arch: The architecture of the GPU.
         resident: Whether the worker stays: it has no budget of seconds.
         launch_instructions: Wave instructions until a launch is stopped; None for no limit.
+        plans: Where the plans of calls are stored, or read from; None for neither.
     """
 
     threads: int = 1
@@ -100,6 +99,7 @@ class SimOptions:
     arch: str = "gfx942"
     resident: bool = False
     launch_instructions: int | None = MAX_LAUNCH_INSTRUCTIONS
+    plans: EvaluationPlans | None = None
 
 
 class SimSession(ABC):
@@ -124,17 +124,16 @@ class SimSession(ABC):
         template = shared_template()
         memory = sim_memory.create_file()
         self._memory = mmap.mmap(memory, sim_memory.ARENA_SIZE)
-        device_end, worker_end = socket.socketpair()
         cache = [str(cache_folder("triton"))] if trusted else []
         environment = {"TRITON_CACHE_DIR": cache[0]} if trusted else {}
         try:
             self._device = template.fork(
                 "device",
-                [memory, device_end.fileno()],
+                [memory],
                 self._device_options(options),
                 family=self._family,
             )
-            role, descriptors, choices = self._worker_role(worker_end)
+            role, descriptors, choices = self._worker_role()
             self._child = template.fork(
                 role,
                 descriptors,
@@ -154,8 +153,6 @@ class SimSession(ABC):
             raise InfraError(f"a worker could not be started: {error}") from error
         finally:
             os.close(memory)
-            device_end.close()
-            worker_end.close()
         self._worker = SimWorkerHandle(self._child, self._device, self._budget)
         self.confinement: dict[str, Any] = ready.header["confinement"]
 
@@ -176,12 +173,8 @@ class SimSession(ABC):
         }
 
     @abstractmethod
-    def _worker_role(self, pipe: socket.socket) -> tuple[str, list[int], dict[str, Any]]:
-        """Returns the role of the worker's process, its descriptors and its options.
-
-        Args:
-            pipe: The worker's end of a pipe to the simulated GPU.
-        """
+    def _worker_role(self) -> tuple[str, list[int], dict[str, Any]]:
+        """Returns the role of the worker's process, its descriptors and its options."""
 
     @abstractmethod
     def call(
@@ -225,38 +218,20 @@ class SimSession(ABC):
 
     # -- the call, step by step ----------------------------------------------------------------
 
-    def _place_inputs(
-        self, inputs: Mapping[str, Value]
-    ) -> tuple[messages.DeviceArguments, dict[str, int]]:
-        args: messages.DeviceArguments = []
+    def _place_inputs(self, inputs: Mapping[str, Value]) -> dict[str, int]:
+        """Copies the tensors among the inputs to the device; returns where each storage begins."""
         buffers: dict[str, int] = {}
-        self._outputs: list[int] = []
         for name, value in inputs.items():
-            if not isinstance(value, torch.Tensor):
-                args.append(messages.Scalar(value))
-                continue
-            offset = _offset_bytes(value)
-            size = value.untyped_storage().nbytes()
-            start = self._allocate(size, f"input {name!r}")
-            buffers[name] = start
-            self._view(start, size).copy_(storage_bytes(value))
-            args.append(
-                TensorOnDevice(
-                    int(start + offset), tuple(value.shape), tuple(value.stride()), value.dtype
-                )
-            )
-        return args, buffers
+            if isinstance(value, torch.Tensor):
+                size = value.untyped_storage().nbytes()
+                buffers[name] = self._allocate(size, f"input {name!r}")
+                self._view(buffers[name], size).copy_(storage_bytes(value))
+        return buffers
 
-    def _launcher_arguments(self, dims: Mapping[str, int]) -> messages.DeviceArguments:
-        """Describes what HIP launchers take after the inputs: allocated outputs, then sizes."""
-        problem = self._task.problem
-        args: messages.DeviceArguments = []
-        for name, like in sketched_outputs(problem, dims).items():
-            address = self._allocate(like.nbytes, f"output {name!r}")
-            self._outputs.append(address)
-            args.append(TensorOnDevice(address, tuple(like.shape), like.stride(), like.dtype))
-        args += [messages.Scalar(size) for size in problem.c_sizes(dims).values()]
-        return args
+    def _place_outputs(self, dims: Mapping[str, int]) -> list[int]:
+        """Allocates the outputs that HIP launchers write to."""
+        sketched = sketched_outputs(self._task.problem, dims).items()
+        return [self._allocate(like.nbytes, f"output {name!r}") for name, like in sketched]
 
     def _collect(
         self,
@@ -298,7 +273,6 @@ class SimSession(ABC):
             seconds=record["seconds"],
             launches=record["launches"],
             modified_inputs=self._modified(inputs, buffers),
-            refused=tuple(record["refused"]),
             retuned=record["tuned"],
             kernels=read_kernels(record["kernels"]),
             launch_seconds=record["launch_seconds"],
@@ -330,8 +304,6 @@ class SimSession(ABC):
 
     def _allocate(self, size: int, label: str) -> int:
         answer = self._ask_device(device_messages.AllocateForJudge(size, label))
-        if "error" in answer and answer["worker_bytes"]:
-            raise DeviceFull("the candidate's earlier calls have used up the device's memory")
         if "error" in answer:
             raise WorkloadTooLargeError(
                 f"a workload does not fit the simulated device: {answer['error']}"
@@ -361,7 +333,3 @@ def _offset_bytes(value: Value) -> int:
     """Returns where the first element of a tensor lies in its storage, in bytes."""
     assert isinstance(value, torch.Tensor)
     return int(value.storage_offset()) * value.itemsize
-
-
-class DeviceFull(Exception):
-    """The candidate holds so much memory that the judge's buffers do not fit."""

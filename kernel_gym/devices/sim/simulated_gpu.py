@@ -10,13 +10,13 @@ from typing import Any
 
 import torch
 
-from kernel_gym.devices.answers import MAX_KERNELS, MAX_REFUSED
+from kernel_gym.devices.answers import MAX_KERNELS
 from kernel_gym.devices.base import Audit
 from kernel_gym.devices.operators import Operators
 from kernel_gym.devices.sim import memory as sim_memory
 from kernel_gym.devices.sim.audits import Audits
 from kernel_gym.devices.sim.facts import CallFacts, describe_kernel, describe_launch
-from kernel_gym.devices.sim.kept_memory import KeptMemory, Region
+from kernel_gym.devices.sim.kept_memory import Region
 from kernel_gym.devices.sim.memory import (
     POISON,
     DeviceMemoryError,
@@ -31,7 +31,6 @@ from kernel_gym.devices.sim.requests import (
     check_size,
     split,
 )
-from kernel_gym.devices.sim.trial import Trial
 from kernel_gym.hardware import SIMULATED
 from kernel_gym.inert import MAX_LINE, inert_line, inert_object
 from kernel_gym.protocol import device as messages
@@ -91,16 +90,9 @@ class SimulatedGpu:
         """Numbers of the kernels that plans have loaded, by code, name and shared memory."""
         self.planned_data: dict[bytes, bytes] = {}
         """The first values of all variables of the code that plans have loaded."""
-        self.worker_bytes = 0
-        """Bytes that the worker has ever allocated."""
         self.findings: dict[tuple[str, ...], dict[str, Any]] = {}
         """Findings in launches that continued."""
-        self.open = True
-        """Whether the worker may send requests: not between the end of a call and the next one."""
         self._owned: set[int] = set()
-        self._durations: dict[tuple[Any, ...], float] = {}
-        self._pretended = 0.0
-        self._trial: Trial | None = None
         self.orders = Orders(self._regions)
         self._allocations_changed = True
         self._counter = 0
@@ -110,7 +102,7 @@ class SimulatedGpu:
     def sample_from(self, seed: int) -> Answer:
         """Seeds the draws of sampled workgroups and of audited launches."""
         self._draws = random.Random(seed)
-        self._trial_draws = random.Random(f"trials {seed}")
+        self._tuning_draws = random.Random(f"trials {seed}")
         self._audits = Audits(seed, self._same_samples)
         self._began = self._draws.getstate()
         return messages.Done()
@@ -126,26 +118,24 @@ class SimulatedGpu:
 
         `Audit.AGAIN` repeats the last call with the same samples of workgroups. If the modelled
         time differs then, the draw of the samples is not the reason. With `tuning`, the call
-        changes no draw of a later one.
+        answers a question of host code: it counts nowhere and changes no draw of a later one.
         """
         if self._same_addresses:
             self.arena.rewind()
         self._waits_by_compiler = waits_by_compiler
         self.noop = noop
         self.audit = Audit(audit)
-        self._tuning = tuning
+        self.tuning = tuning
         if self.audit is Audit.AGAIN:
             self._draws.setstate(self._began)
         if not tuning:
             self._began = self._draws.getstate()
-        self.open = True
         self.before += self.seconds
         self.seconds = 0.0
         self.launches: list[dict[str, Any]] = []
         self.used = CallFacts()
         self._audits.begin(self.audit)
         self.orders.begin()
-        self.refused: list[str] = []
         self.fault: dict[str, Any] | None = None
         self.compiler_fault: dict[str, Any] | None = None
         self.host_reads = 0
@@ -154,21 +144,13 @@ class SimulatedGpu:
         return messages.Done()
 
     def end(self) -> Answer:
-        """Ends a call and returns the record of it.
-
-        From here to the next `begin` the worker is refused everything. Otherwise it could work
-        after the clock was read and before the outputs are.
-        """
-        self.open = False
-        if self._trial is not None:
-            self.end_trial()
+        """Ends a call and returns the record of it."""
         return messages.CallRecord(
             seconds=self.seconds,
             launches=len(self.launches),
             launch_seconds=self.used.launch_seconds,
             kernels=self.used.described(),
             **self._audits.record(),
-            refused=self.refused,
             operators=sorted(self.computed),
             operator_seconds=self.operator_seconds,
             fault=self.fault,
@@ -181,38 +163,6 @@ class SimulatedGpu:
         self.orders.swap()
         return messages.Done()
 
-    def begin_trial(self) -> Answer:
-        """Begins a trial, see :mod:`kernel_gym.devices.sim.trial`.
-
-        Raises:
-            RefusedError: There is one already.
-        """
-        if self._trial is not None:
-            raise RefusedError("a trial of kernels has begun already")
-        memory = KeptMemory(self._regions())
-        self._trial = Trial(memory, self.seconds, self.used, self.launches)
-        self.used, self.launches = CallFacts(), []
-        return messages.Done()
-
-    def end_trial(self) -> Answer:
-        """Ends a trial. Only the clock that the worker reads has advanced.
-
-        Raises:
-            RefusedError: There is none.
-        """
-        trial, self._trial = self._trial, None
-        if trial is None:
-            raise RefusedError("no trial of kernels has begun")
-        trial.undo(self._regions())
-        self._pretended += self.seconds - trial.seconds
-        self.seconds, self.used, self.launches = trial.seconds, trial.used, trial.launches
-        return messages.Done()
-
-    @property
-    def in_trial(self) -> bool:
-        """Whether launches count nowhere at the moment."""
-        return self._tuning or self._trial is not None
-
     def _regions(self) -> list[Region]:
         live = [(piece.start, piece.size) for piece in self.arena if piece.size]
         return live + self.engine.variable_regions()
@@ -223,7 +173,7 @@ class SimulatedGpu:
         try:
             piece = self.arena.allocate(size, label or f"tensor allocated as #{self._counter}")
         except DeviceMemoryError as error:
-            return messages.OutOfMemory(str(error), self.worker_bytes)
+            return messages.OutOfMemory(str(error))
         if size:
             ctypes.memset(piece.start, POISON, size)
             self.orders.allocated((piece.start, size))
@@ -240,7 +190,6 @@ class SimulatedGpu:
         """Allocates memory for the worker, which chooses neither its place nor its name."""
         answer = self.allocate(size)
         if isinstance(answer, messages.Allocated):
-            self.worker_bytes += size
             self._owned.add(answer.address)
         return answer
 
@@ -274,7 +223,6 @@ class SimulatedGpu:
             self._report_missing(error, name or "")
             raise
         check_kernel(kernel, self.spec)
-        self._keep_new_variables()
         if INLINE_ASSEMBLER not in code:
             self._compiled.add(len(self.kernels))
         self.kernels.append(kernel)
@@ -295,13 +243,7 @@ class SimulatedGpu:
         """Finds a device variable of a module."""
         check_size(code)
         place = self.engine.variable(code, name) or (0, 0)
-        self._keep_new_variables()
         return messages.Variable(*place)
-
-    def _keep_new_variables(self) -> None:
-        """Keeps the initial content of variables that a trial has loaded."""
-        if self._trial is not None:
-            self._trial.memory.keep(self.engine.variable_regions())
 
     def names(self, code: bytes) -> Answer:
         """Lists the kernels in a module."""
@@ -328,9 +270,7 @@ class SimulatedGpu:
         check_geometry(code, grid, block, lds, self.spec)
         if 0 in grid:
             return messages.Done()
-        launched = (kernel, grid, block, lds)
-        if self.noop:  # the clock advances as usual, so that the worker does not notice
-            self._pretended += self._durations.get(launched, self.spec.launch_seconds)
+        if self.noop:
             self.launches.append({"kernel": kernel})
             return messages.Done()
         if self._allocations_changed:
@@ -343,10 +283,9 @@ class SimulatedGpu:
         result, audited = self._run(code, (grid, block, kernarg), lds, go_on)
         self._look_at(result)
         self.used.end(code, result)
-        if not self.in_trial:
+        if not self.tuning:
             self._audits.launch(kernel, code, audited)
         self.seconds += result.seconds or 0.0
-        self._durations[launched] = result.seconds or 0.0
         self._note(describe_launch(kernel, code, grid, block, lds, result))
         return messages.Done()
 
@@ -365,10 +304,10 @@ class SimulatedGpu:
         def run(**more: Any) -> LaunchResult:
             return self.engine.launch(code, *shape, **(options | more))
 
-        draws = self._trial_draws if self.in_trial else self._draws
+        draws = self._tuning_draws if self.tuning else self._draws
         # Each launch has a draw of its own, so that none reveals the next one.
         seed = 0 if self._same_samples else draws.getrandbits(64)
-        if self.in_trial:
+        if self.tuning:
             return run(sample_seed=seed), False
         audited = self._audits.draw(code)
         paid = {"sample_seed": seed, "audit": audited}
@@ -376,16 +315,6 @@ class SimulatedGpu:
             result, audited_again = self.orders.launch(run, **paid)
             return result, audited or audited_again
         return run(**paid, reverse_waves=self.audit is Audit.REVERSED), audited
-
-    def refuse(self, operator: str) -> Answer:
-        """Notes an operator that the worker's gate has refused: a label of the record."""
-        if len(self.refused) < MAX_REFUSED:
-            self.refused.append(operator)
-        return messages.Done()
-
-    def clock(self) -> Answer:
-        """Reads the modelled busy time, for candidates that time or tune themselves."""
-        return messages.ClockReading(self.before + self.seconds + self._pretended)
 
     def facts(self) -> Answer:
         """Describes the kernels of the last call, or all loaded ones when it launched none."""

@@ -30,8 +30,9 @@ SEED = 0
 RECORDING_SECONDS = 10
 """Processor seconds for the tests of one task. What was recorded until then is used."""
 
-LAUNCH_SECONDS = 4.0
-"""Seconds of the wall for a launch of a recording. It is stopped then, and the tests continue."""
+MAX_LAUNCH_INSTRUCTIONS = 200_000_000
+"""Wave instructions of a launch of a recording on a simulated device: about four seconds of a
+processor. It is stopped then, and the tests continue."""
 
 
 def record(
@@ -56,7 +57,7 @@ def record(
     Raises:
         UnsupportedTask: It cannot be imported.
     """
-    limits = {"seconds": RECORDING_SECONDS, "launch_seconds": LAUNCH_SECONDS}
+    limits = {"seconds": RECORDING_SECONDS, "launch_instructions": MAX_LAUNCH_INSTRUCTIONS}
     whole = {**limits, "seed": SEED, **options}
     calls, ended = parse_calls(bench.run("record", files, whole))
     unified = templates_of(calls)

@@ -18,6 +18,7 @@ from typing import Any
 
 import torch
 
+from kernel_gym.devices.sim.simulated_gpu import UNLIMITED_SECONDS
 from kernel_gym.programs.local_runtime import LocalRuntime
 from kernel_gym.protocol.request import Request
 from kernel_gym.sandbox.channel import Channel
@@ -26,6 +27,8 @@ from kernel_gym.worker.sim.runtime import DeviceError
 MAX_FILES_BYTES = 64 << 20
 """Most bytes of the files of one task."""
 MAX_TRACE = 2000
+MAX_PROGRAM_INSTRUCTIONS = 1_000_000_000
+"""Wave instructions of a launch of a program whose launches have to end."""
 PROGRAMS: Mapping[str, str] = {"record": "kernel_gym.imports.upstream.record"}
 """The module of each program. It has `run(folder, options)`, which returns JSON values."""
 
@@ -35,8 +38,7 @@ def main(fds: list[int], options: dict[str, Any]) -> None:
 
     Args:
         fds: The caller, the output of the program, and on a simulated device its memory.
-        options: `memory`: bytes of the device. A simulated device also has `arch`, `threads` and
-            `launch_limit`.
+        options: `memory`: bytes of the device. A simulated device also has `arch` and `threads`.
     """
     torch.set_num_threads(1)
     caller = Channel(socket.socket(fileno=fds[0]), buffers=MAX_FILES_BYTES)
@@ -49,7 +51,7 @@ def main(fds: list[int], options: dict[str, Any]) -> None:
     os.chdir(folder)
     try:
         if "arch" in options:
-            simulate(options, fds[2], message.header["options"].get("launch_seconds"))
+            simulate(options, fds[2], message.header["options"].get("launch_instructions"))
         else:
             use_gpu(options["memory"])
         program = importlib.import_module(PROGRAMS[message.header["program"]])
@@ -59,18 +61,20 @@ def main(fds: list[int], options: dict[str, Any]) -> None:
     caller.send(answer)
 
 
-def simulate(options: Mapping[str, Any], memory: int, stopped: float | None) -> None:
+def simulate(options: Mapping[str, Any], memory: int, most: int | None) -> None:
     """Makes a simulated GPU the device of PyTorch and Triton.
 
     Args:
         options: See `main`.
         memory: The descriptor of its memory.
-        stopped: Seconds after which a launch is stopped and counts as done; None for never.
+        most: Wave instructions after which a launch is stopped and counts as done; None for a
+            program whose launches have to end.
     """
-    runtime = (LocalRuntime if stopped is None else ImpatientRuntime)(
+    runtime = (LocalRuntime if most is None else ImpatientRuntime)(
         threads=options["threads"],
         memory=options["memory"],
-        launch_limit=stopped or options["launch_limit"],
+        launch_limit=UNLIMITED_SECONDS,
+        launch_instructions=most or MAX_PROGRAM_INSTRUCTIONS,
         arch=options["arch"],
         file=memory,
         bounds="warn",  # as on a real GPU, where such accesses go unnoticed
@@ -92,7 +96,7 @@ def use_gpu(memory: int) -> None:
 
 
 class ImpatientRuntime(LocalRuntime):
-    """A simulated GPU on which a launch that takes too long is stopped and counts as done.
+    """A simulated GPU on which a launch that does too much is stopped and counts as done.
 
     A recorder needs the arguments of a call and which of them it changes. The first workgroups of
     a launch show that.
@@ -102,7 +106,7 @@ class ImpatientRuntime(LocalRuntime):
         try:
             return super()._ask(request)
         except DeviceError:
-            if not self.gpu.fault or self.gpu.fault["kind"] != "time_limit":
+            if not self.gpu.fault or self.gpu.fault["kind"] != "instruction_limit":
                 raise
             self.gpu.fault = None
             return {}

@@ -11,7 +11,6 @@ import torch
 from torch.utils.cpp_extension import load
 
 SOURCE = Path(__file__).with_name("candidate.hip")
-C_TYPES = {"int": ctypes.c_int64, "float": ctypes.c_float}
 
 
 def launch(entry: str, arguments: list[torch.Tensor | int | float], kinds: list[str]) -> None:
@@ -25,16 +24,19 @@ def launch(entry: str, arguments: list[torch.Tensor | int | float], kinds: list[
     Raises:
         RuntimeError: The source does not build, or the launcher returned an error.
     """
-    values = [
-        ctypes.c_void_p(value.data_ptr())
-        if isinstance(value, torch.Tensor)
-        else C_TYPES[kind](value)
-        for value, kind in zip(arguments, kinds, strict=True)
-    ]
+    values = [_in_c(value, kind) for value, kind in zip(arguments, kinds, strict=True)]
     stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
     status = getattr(_library(), entry)(*values, stream)
     if status:
         raise RuntimeError(f"{entry}: the launcher returned error {status} of HIP")
+
+
+def _in_c(
+    value: torch.Tensor | int | float, kind: str
+) -> ctypes.c_void_p | ctypes.c_int64 | ctypes.c_float:
+    if isinstance(value, torch.Tensor):
+        return ctypes.c_void_p(value.data_ptr())
+    return ctypes.c_int64(int(value)) if kind == "int" else ctypes.c_float(value)
 
 
 @functools.cache

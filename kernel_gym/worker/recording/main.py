@@ -1,37 +1,40 @@
 """The main loop of a recorder: loads one candidate and records its calls. It has no device.
 
-Its answers are plans, which the judge parses and checks. It knows shapes and types of inputs, and
-no values.
+Its answers are plans, which the judge parses and checks. It knows shapes and types of inputs. It
+knows no values, but for those that the host code of an imported task reads.
 """
 
 from __future__ import annotations
 
 import socket
+from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
 import torch
 
-from kernel_gym.plans.types import BufferRole, BufferView, LaunchPlan, WrongOutput
+from kernel_gym.devices.sim import memory as sim_memory
+from kernel_gym.plans.types import BufferRole, BufferView, WrongOutput
 from kernel_gym.plans.write import write_plan
 from kernel_gym.protocol import worker as messages
-from kernel_gym.protocol.request import RequestDispatcher, decode
-from kernel_gym.sandbox import confine
+from kernel_gym.protocol.request import RequestDispatcher
+from kernel_gym.sandbox import confine, failures
 from kernel_gym.sandbox.channel import Channel
 from kernel_gym.worker.recording import cubin, hsaco
+from kernel_gym.worker.recording.operators import OperatorRecording
 from kernel_gym.worker.recording.properties import host_properties
+from kernel_gym.worker.recording.questions import JudgeQuestions
 from kernel_gym.worker.recording.runtime import RecordingRuntime
-from kernel_gym.worker.sim.main import SimWorker
-from kernel_gym.worker.sim.runtime import DeviceError
-from kernel_gym.worker.sim.torch_owner import describe
+from kernel_gym.worker.sim import compiled, cuda_facade, triton_driver
+from kernel_gym.worker.sim.torch_owner import ask, describe
 
 
 def main(fds: list[int], options: dict[str, Any]) -> None:
-    """Serves the judge over the first descriptor."""
+    """Serves the judge over the first descriptor. A second one is a file for compiled kernels."""
     torch.set_num_threads(1)
     confine.forbid_inspection()
     judge = Channel(socket.socket(fileno=fds[0]), buffers=2)
-    session = RecordingWorker(judge, options["arch"], options["memory"], options.get("reported"))
+    session = RecordingWorker(judge, options, *fds[1:])
     judge.send({"confinement": options["confinement"]})
     while True:
         message = judge.recv()
@@ -40,38 +43,71 @@ def main(fds: list[int], options: dict[str, Any]) -> None:
         judge.send(answer, *session.pieces)
 
 
-class RecordingWorker(SimWorker):
+Candidate = Callable[..., Any]
+
+
+class RecordingWorker:
     """One candidate without a device.
 
     Args:
-        judge: The pipe to the judge, for plans that are to be timed.
-        arch: The architecture that it compiles for.
-        memory: Bytes of memory of the device.
-        reported: What a real GPU reports; None for a simulated GPU.
+        judge: The pipe to the judge, for questions about plans.
+        options: `arch`, the architecture that it compiles for; `memory`, bytes of the device;
+            optionally `reported`, what a real GPU reports, and `operators`, whether operators of
+            PyTorch become steps of plans.
+        kernels: A file for compiled kernels.
     """
 
-    runtime: RecordingRuntime
-
-    def __init__(
-        self, judge: Channel, arch: str, memory: int, reported: dict[str, Any] | None = None
-    ) -> None:
-        if reported is None:
-            super().__init__(RecordingRuntime(arch, memory, self._measure))
-        else:
-            gpu = SimpleNamespace(**reported)
-            super().__init__(RecordingRuntime(arch, memory, self._measure, host_properties(gpu)))
-            if gpu.hip is None:
-                cubin.install(self.runtime, gpu)
-            else:
-                hsaco.install()
+    def __init__(self, judge: Channel, options: dict[str, Any], kernels: int | None = None) -> None:
+        reported = options.get("reported")
+        gpu = None if reported is None else SimpleNamespace(**reported)
+        properties = None if gpu is None else host_properties(gpu)
+        questions = JudgeQuestions(judge)
+        self.runtime = RecordingRuntime(options["arch"], options["memory"], questions, properties)
+        sim_memory.reserve_range()
+        ask(self.runtime, self.runtime.refuse)
+        triton_driver.install(self.runtime)
+        cuda_facade.install(self.runtime)
+        if options.get("operators"):
+            torch.autograd.set_multithreading_enabled(False)
+            OperatorRecording(self.runtime).__enter__()
+        if gpu is not None and gpu.hip is None:
+            cubin.install(self.runtime, gpu)
+        elif gpu is not None:
+            hsaco.install()
         self.pieces: tuple[bytes, ...] = ()
         """Code objects and constants, which follow the JSON of the answer."""
-        self._judge = judge
+        self.candidate: Candidate | None = None
+        self._last: Any = None
+        self._kernels = None if kernels is None else compiled.install(kernels)
 
-    @property
-    def requests(self) -> RequestDispatcher:
-        """The requests that the judge may send."""
-        return REQUESTS
+    def answer(self, header: dict[str, Any], buffers: Sequence[bytes]) -> dict[str, Any]:
+        """Answers a request of the judge; a failure becomes `{"error": {...}}`."""
+        try:
+            return REQUESTS.answer(self, header, buffers)
+        except BaseException as error:  # a candidate may raise anything, SystemExit included
+            return {"error": failures.describe(error)}
+
+    def load(
+        self,
+        language: str,
+        entry: str,
+        source: str,
+        outputs: Sequence[int],
+        assembler: bytes,
+        library: bytes,
+    ) -> dict[str, Any]:
+        """Builds and loads the candidate."""
+        if self._kernels is not None:
+            self._kernels.read()
+        if language == "hip":
+            from kernel_gym.worker.hip import sim as hip
+
+            self.candidate = hip.load(entry, outputs, assembler, library, self.runtime)
+        else:
+            from kernel_gym.worker import triton_module
+
+            self.candidate = triton_module.load(source, entry)
+        return {}
 
     def record(self, args: messages.ArenaArguments, outputs: list[int]) -> dict[str, Any]:
         """Calls the candidate once and returns its plan."""
@@ -103,20 +139,11 @@ class RecordingWorker(SimWorker):
             return WrongOutput(f"a {value.dtype} tensor on {value.device}")
         return WrongOutput(f"a {type(value).__name__}")
 
-    def _measure(self, plan: LaunchPlan, first: int) -> float:
-        """Asks the judge for the seconds of the steps from a number on."""
-        header, *pieces = write_plan(plan)
-        self._judge.send({"measure": header, "first": first}, *pieces)
-        told = decode(messages.TellSeconds, self._judge.recv().header)
-        if told.error:
-            raise DeviceError(told.error)
-        return told.seconds
-
 
 REQUESTS = RequestDispatcher(
     "recorder",
     {
-        messages.LoadOnSimulator: SimWorker.load,
+        messages.LoadOnSimulator: RecordingWorker.load,
         messages.RecordCall: RecordingWorker.record,
     },
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TypeVar
@@ -23,6 +24,8 @@ from kernel_gym.plans.types import (
     PlanCode,
     PlanKernel,
     PlanStep,
+    ReadStep,
+    TorchOperatorStep,
     UploadStep,
     WrongOutput,
 )
@@ -120,6 +123,24 @@ class PlanRecorder:
         if data:
             constant = take_references(data, self.memory.place)
             self._steps.append(UploadStep(*self.memory.place(address), *constant))
+
+    def operator(
+        self,
+        name: str,
+        overload: str,
+        arguments: str,
+        tensors: Sequence[TensorOnDevice],
+        results: Sequence[TensorOnDevice] | None,
+        told: bool,
+    ) -> None:
+        """Adds an operator of PyTorch, see `TorchOperatorStep`."""
+        given = tuple(map(self.view, tensors))
+        made = None if results is None else tuple(map(self.view, results))
+        self._steps.append(TorchOperatorStep(name, overload, arguments, given, made, told))
+
+    def read(self, tensor: TensorOnDevice, data: bytes) -> None:
+        """Adds that the host code has read values."""
+        self._steps.append(ReadStep(self.view(tensor), data))
 
     def view(self, tensor: TensorOnDevice) -> BufferView:
         """Returns the place of a tensor. One without elements may be anywhere.

@@ -6,15 +6,15 @@ The candidate's tensors, launches and HIP calls reach it as they reach the simul
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
 
 import torch
 
 from kernel_gym.plans.addresses import is_stand_in
 from kernel_gym.plans.types import LaunchPlan
 from kernel_gym.protocol import device as messages
+from kernel_gym.protocol.fields import TensorOnDevice
 from kernel_gym.protocol.request import Request
 from kernel_gym.worker.recording.code import describe_kernel, kernel_names, variable_size
 from kernel_gym.worker.recording.recorder import PlanRecorder, RecordedKernel, amd_code
@@ -27,8 +27,18 @@ _NO_DATA = (
     "without data: choose sizes and grids by shapes, and keep the work in your kernel"
 )
 
-Measure = Callable[[LaunchPlan, int], float]
-"""Returns the seconds of the steps of a plan from a number on."""
+
+class PlanQuestions(Protocol):
+    """What the judge answers about the plan of a call so far. Each raises a `DeviceError`."""
+
+    def seconds(self, plan: LaunchPlan, first: int) -> float:
+        """Returns the seconds of the steps of a plan from a number on."""
+
+    def values(self, plan: LaunchPlan) -> bytes:
+        """Returns the elements of the only output of a plan."""
+
+    def forms(self, plan: LaunchPlan) -> Any:
+        """Returns the form of the result of the last step, see `result_form`."""
 
 
 class RecordingRuntime(SimRuntime):
@@ -37,16 +47,19 @@ class RecordingRuntime(SimRuntime):
     Args:
         arch: The architecture of the device that will execute the plans.
         capacity: Bytes of its memory.
-        measure: Times plans for host code that tunes itself.
+        questions: Asks the judge, for host code that tunes itself or reads values.
         properties: What a real GPU reports; None for a simulated one.
     """
 
-    def __init__(self, arch: str, capacity: int, measure: Measure, properties: Any = None) -> None:
-        super().__init__(arch=arch) if properties is None else super().__init__()
+    def __init__(
+        self, arch: str, capacity: int, questions: PlanQuestions, properties: Any = None
+    ) -> None:
+        super().__init__(arch) if properties is None else super().__init__()
         self.properties = properties or self.properties
         self.recorder = PlanRecorder(arch, capacity)
         self.refused: list[str] = []
-        self._measure = measure
+        self._questions = questions
+        self._in_trial = False  # whether kernels are compared
         self._loaded: list[RecordedKernel] = []
         self._variables: dict[tuple[bytes, str], int] = {}
 
@@ -73,22 +86,65 @@ class RecordingRuntime(SimRuntime):
 
     def clock(self) -> float:
         """Returns the seconds of the work of this call so far, which the judge measures."""
-        return self._measure(self.recorder.plan(), 0) if self.recorder.length else 0.0
-
-    @contextlib.contextmanager
-    def trial(self) -> Iterator[None]:
-        """Within the context kernels are compared; `time_of` leaves no trace of them."""
-        yield
+        return self._questions.seconds(self.recorder.plan(), 0) if self.recorder.length else 0.0
 
     def time_of(self, call: Callable[[], Any]) -> float:
         """Returns the seconds of the work of a call, which leaves no trace in the plan."""
-        mark = self.recorder.mark
+        mark, outer = self.recorder.mark, self._in_trial
+        self._in_trial = True
         try:
             call()
-            return self._measure(self.recorder.plan(), mark[0])
+            return self._questions.seconds(self.recorder.plan(), mark[0])
         finally:
+            self._in_trial = outer
             self.free_released()
             self.recorder.rewind(mark)
+
+    def operator(
+        self,
+        name: str,
+        overload: str,
+        arguments: str,
+        tensors: Sequence[TensorOnDevice],
+        results: Sequence[TensorOnDevice],
+        told: bool,
+    ) -> None:
+        """Records an operator of PyTorch, see `TorchOperatorStep`."""
+        self.recorder.operator(name, overload, arguments, tensors, results, told)
+
+    def forms(
+        self, name: str, overload: str, arguments: str, tensors: Sequence[TensorOnDevice]
+    ) -> Any:
+        """Asks for the form of an operator's result, which depends on values.
+
+        Raises:
+            DeviceError: The task does not permit the operator, it failed, or kernels are compared.
+        """
+        self._check_no_trial()
+        mark = self.recorder.mark
+        self.recorder.operator(name, overload, arguments, tensors, None, False)
+        plan = self.recorder.plan()
+        self.recorder.rewind(mark)
+        return self._questions.forms(plan)
+
+    def read(self, tensor: TensorOnDevice) -> torch.Tensor:
+        """Reads the elements of a small tensor to the host, and records that.
+
+        Raises:
+            DeviceError: The task does not allow it, it is too large, or kernels are compared.
+        """
+        self.free_released()
+        self._check_no_trial()
+        shape = tensor.shape
+        if 0 in shape:
+            return torch.empty(shape, dtype=tensor.dtype)
+        data = self._questions.values(self.recorder.plan((self.recorder.view(tensor),)))
+        self.recorder.read(tensor, data)
+        return torch.frombuffer(bytearray(data), dtype=tensor.dtype).reshape(shape)
+
+    def _check_no_trial(self) -> None:
+        if self._in_trial:
+            raise DeviceError("no values are read in a trial of kernels: nothing of it may stay")
 
     def on_device(self, address: int) -> bool:
         """Whether an address is one of the device."""

@@ -1,17 +1,19 @@
-"""The worker's driver: turns what candidate code does into requests to the simulated device."""
+"""The driver of a process with host code: turns what it does into requests to a device.
+
+A recorder makes steps of a plan of them. A user's own program has the device in its process.
+"""
 
 from __future__ import annotations
 
-import contextlib
+from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from kernel_gym.devices.sim.memory import ARENA_BASE, ARENA_SIZE
 from kernel_gym.protocol import device as messages
 from kernel_gym.protocol.fields import TensorOnDevice
-from kernel_gym.protocol.request import Request, encode
-from kernel_gym.sandbox.channel import Channel
+from kernel_gym.protocol.request import Request
 from kernel_gym.worker.sim.properties import PROPERTIES
 
 
@@ -27,28 +29,24 @@ class UnsupportedCodeError(DeviceError):
     """The device cannot decode the compiled kernel."""
 
 
-class SimRuntime:
-    """Requests to the device over the worker's pipe, one at a time.
+class SimRuntime(ABC):
+    """Requests to a device, one at a time. Subclasses answer them.
 
     Args:
-        channel: The pipe; None for a subclass that answers requests itself.
-        arch: The architecture that the device simulates.
+        arch: The architecture of the device.
     """
 
     _held = 0
-    _in_trial = False
     most_allocated = 0
     """The largest value that `allocated` has had."""
 
-    def __init__(self, channel: Channel | None = None, arch: str = "gfx942") -> None:
-        self._channel = channel
+    def __init__(self, arch: str = "gfx942") -> None:
         self.properties = PROPERTIES[arch]
         self._sizes: dict[int, int] = {}
         self._captured: list[Request] | None = None
         self._of_graphs: set[int] = set()
         self._adopted: Counter[int] = Counter()  # an address may be adopted again
         self._next_adopted: int | None = None
-        self._taken_over: tuple[int, int] | None = None
         self.released: Callable[[], list[int]] = list
         """Takes the addresses of tensors that no longer exist."""
 
@@ -61,11 +59,6 @@ class SimRuntime:
     def allocate(self, size: int) -> int:
         """Allocates `size` poisoned bytes and returns their address."""
         self.free_released()
-        if self._taken_over is not None:
-            (address, held), self._taken_over = self._taken_over, None
-            self._sizes[address] = held
-            self._held += held
-            return address
         if self._next_adopted is not None:
             address, self._next_adopted = self._next_adopted, None
             self._adopted[address] += 1
@@ -140,44 +133,17 @@ class SimRuntime:
         """Copies host bytes to the device."""
         self._ask(messages.Upload(address, data))
 
+    @abstractmethod
     def download(self, address: int, size: int) -> bytes:
-        """Refuses to copy device bytes to the host. Only a trusted program may read them.
+        """Copies device bytes to the host.
 
         Raises:
-            DeviceError: Always.
+            DeviceError: Only a trusted program may read them.
         """
-        self.refuse("copy from device to host")
-        raise DeviceError("reading device memory on the host is refused")
 
-    def operator(self, name: str, overload: str, args: list[Any], kwargs: dict[str, Any]) -> Any:
-        """Runs an operator of PyTorch on the device; values as in `kernel_gym.protocol.operators`.
-
-        Raises:
-            DeviceError: The device does not run it, or it failed.
-        """
-        self.free_released()
-        return self._ask(messages.RunOperator(name, overload, args, kwargs))["result"]
-
-    def values(self, tensor: TensorOnDevice) -> list[Any]:
-        """Reads the elements of a small tensor.
-
-        Raises:
-            DeviceError: The task does not allow it, or it is too large.
-        """
-        self.free_released()
-        return self._ask(messages.ReadValues(tensor))["values"]
-
-    def take_over(self, address: int, size: int) -> None:
-        """Makes the next allocation this memory, which the device has allocated for the worker."""
-        self._taken_over = address, size
-
-    def refuse(self, operator: str) -> None:
-        """Reports to the device that an operator was refused."""
-        self._ask(messages.NoteRefusal(operator))
-
+    @abstractmethod
     def clock(self) -> float:
         """Modelled seconds that the device has been busy: for autotuning, not for a verdict."""
-        return self._ask(messages.ReadClock())["seconds"]
 
     def time_of(self, call: Callable[[], Any]) -> float:
         """Modelled seconds of the work of a call: for autotuning, not for a verdict."""
@@ -188,23 +154,6 @@ class SimRuntime:
     def on_device(self, address: int) -> bool:
         """Whether an address is one of the device."""
         return ARENA_BASE <= address < ARENA_BASE + ARENA_SIZE
-
-    @contextlib.contextmanager
-    def trial(self) -> Iterator[None]:
-        """Within the context kernels are compared. Memory is then what it was before.
-
-        Trials may contain others.
-        """
-        if self._in_trial:
-            yield
-            return
-        self._ask(messages.BeginTrial())
-        self._in_trial = True
-        try:
-            yield
-        finally:
-            self._in_trial = False
-            self._ask(messages.EndTrial())
 
     def names(self, code: bytes) -> list[str]:
         """Names of the kernels in a module: an assembler text or a code object."""
@@ -254,10 +203,13 @@ class SimRuntime:
         else:
             self._captured.append(request)
 
+    @abstractmethod
     def _ask(self, request: Request) -> dict[str, Any]:
-        assert self._channel is not None  # otherwise a subclass answers
-        header, buffers = encode(request)
-        return self.checked(self._channel.request(header, *buffers).header)
+        """Answers a request.
+
+        Raises:
+            DeviceError: The device does not carry it out.
+        """
 
     @staticmethod
     def checked(answer: dict[str, Any]) -> dict[str, Any]:

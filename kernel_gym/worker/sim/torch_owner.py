@@ -1,11 +1,12 @@
 """Gives PyTorch's `cuda` device of this process its memory and its policy: a runtime's.
 
-Both users share it. A candidate's worker asks the device for memory, fills and copies, and refuses
-every other operator. A user's own program computes them in the device's memory.
+Both users share it. A candidate's recorder notes memory, fills and copies, and refuses every other
+operator. A user's own program computes them in the device's memory.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -16,8 +17,13 @@ from kernel_gym.torch_device import library
 from kernel_gym.worker.sim.runtime import SimRuntime
 
 
-def ask(runtime: SimRuntime) -> None:
-    """Makes the device of a worker: what computes is refused."""
+def ask(runtime: SimRuntime, refuse: Callable[[str], None]) -> None:
+    """Makes the device of a recorder: what computes is refused.
+
+    Args:
+        runtime: Takes requests.
+        refuse: Notes the name of an operator that was refused.
+    """
     runtime.released = library.released
     library.connect(
         library.ASK,
@@ -25,7 +31,7 @@ def ask(runtime: SimRuntime) -> None:
         copy=lambda source, target: runtime.copy(_described(source), _described(target)),
         upload=runtime.upload,
         fill=lambda target, value: runtime.fill(_described(target), value),
-        refuse=runtime.refuse,
+        refuse=refuse,
     )
     torch.Tensor.__repr__ = _without_values  # type: ignore[assignment]
     _accept_streams()

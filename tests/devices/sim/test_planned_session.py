@@ -1,88 +1,32 @@
-"""Calls that are recorded and then executed give what direct calls give: values and times."""
+"""Calls that are recorded and then executed: what has a plan, and what is refused."""
 
 from __future__ import annotations
 
 import re
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 import torch
 
 from kernel_gym.devices import plan_recordings
 from kernel_gym.devices.base import Call, Failed, FailureKind
-from kernel_gym.devices.sim.compiled import CompiledKernels, KernelFile
-from kernel_gym.devices.sim.direct_session import DirectSession
 from kernel_gym.devices.sim.planned_session import PlannedSession
 from kernel_gym.devices.sim.session import SimOptions
 from kernel_gym.devices.sim.toolchain import HipToolchain, hip_toolchain
-from kernel_gym.errors import InputError
 from kernel_gym.plans.identity import plan_hash
 from kernel_gym.plans.types import BufferRole, FillStep, LaunchStep
 from kernel_gym.tasks import Scale, get_task, make_inputs, train_workloads
 
-EXAMPLES = Path(__file__).parents[3] / "kernel_gym/policies/examples"
-TRITON = [
-    "triton2triton/softmax",
-    "triton2triton/layer_norm",
-    "triton2triton/cumsum",
-    "triton2triton/matmul",
-    "triton2triton/causal_attention",
-    "triton2triton/depthwise_conv2d",
-    "triton2triton/grad_norm_clip",
-    "torch2triton/add_rms_norm",
-    "torch2triton/gelu",
-    "torch2triton/cross_entropy",
-]
 SOFTMAX = get_task("triton2triton/softmax")
-
-
-def source_of(task):
-    example = EXAMPLES / task.id / "3_good.py"
-    return example.read_text() if task.start_source is None else task.start_source
 
 
 def opened(task, trusted=True):
     return closing(PlannedSession(task, SimOptions(trusted=trusted, seed=3)))
 
 
-def opened_direct(task):
-    kernels = KernelFile(CompiledKernels(), keeps=False)
-    return closing(DirectSession(task, SimOptions(trusted=True, seed=3), kernels))
-
-
 def workload_of(task):
     workload = train_workloads(task.problem, Scale.SIM)[0]
     return make_inputs(task.problem, workload, seed=1), workload.dims
-
-
-def called(task, opening, source):
-    inputs, dims = workload_of(task)
-    with opening(task) as session:
-        assert session.load(source) is None
-        session.call(inputs, dims)  # kernels are tuned in the first call
-        call = session.call(inputs, dims)
-    assert isinstance(call, Call), call
-    return call
-
-
-def binaries(call):
-    return [kernel.binary for kernel in call.kernels]
-
-
-@pytest.mark.parametrize("name", TRITON)
-def test_a_plan_gives_the_outputs_and_the_time_of_the_call(name):
-    task = get_task(name)
-    source = source_of(task)
-    direct = called(task, opened_direct, source)
-    planned = called(task, opened, source)
-    assert planned.launches == direct.launches > 0
-    assert planned.seconds == pytest.approx(direct.seconds, rel=1e-12)
-    assert binaries(planned) == binaries(direct)
-    assert planned.modified_inputs == direct.modified_inputs
-    for ours, theirs in zip(planned.outputs, direct.outputs, strict=True):
-        assert theirs.tensor is not None
-        assert torch.equal(ours.tensor.view(torch.uint8), theirs.tensor.view(torch.uint8))
 
 
 HEAD = """
@@ -279,10 +223,6 @@ def softmax(x):
 
 def test_host_code_that_tunes_itself_is_told_times_and_leaves_no_trace():
     inputs, dims = workload_of(SOFTMAX)
-    with opened_direct(SOFTMAX) as session:
-        assert session.load(TUNED) is None
-        session.call(inputs, dims)
-        direct = session.call(inputs, dims)
     with opened(SOFTMAX) as session:
         assert session.load(TUNED) is None
         plan = session.record(inputs, dims)
@@ -290,7 +230,7 @@ def test_host_code_that_tunes_itself_is_told_times_and_leaves_no_trace():
     assert plan.launches == 1
     assert not any(isinstance(step, FillStep) for step in plan.steps)
     assert (len(plan.codes), len(plan.kernels), len(plan.buffers)) == (1, 1, 2)
-    assert binaries(call) == binaries(direct)
+    assert call.launches == 1
     assert torch.equal(call.outputs[0].tensor, 2 * inputs["x"])
 
 
@@ -367,19 +307,3 @@ def test_device_variables_have_their_first_values_in_each_call():
         assert isinstance(call, Call), call
         values = call.outputs[0].tensor.view(-1)[:192:64]
         assert values.tolist() == [5.0, 6.0, 0.0]
-
-
-def test_imported_tasks_are_refused():
-    recorded = next(task for task in _imported())
-    with pytest.raises(InputError, match="have no plan yet"):
-        PlannedSession(recorded, SimOptions())
-
-
-def _imported():
-    class Problem:
-        recorded = True
-
-    class Imported:
-        id, problem = "imported/one", Problem()
-
-    yield Imported()

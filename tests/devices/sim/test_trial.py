@@ -8,8 +8,7 @@ import pytest
 import torch
 
 from kernel_gym.devices.base import Audit, Call
-from kernel_gym.devices.sim.compiled import CompiledKernels, KernelFile
-from kernel_gym.devices.sim.direct_session import DirectSession
+from kernel_gym.devices.sim.planned_session import PlannedSession
 from kernel_gym.devices.sim.session import SimOptions
 from kernel_gym.tasks import get_task
 
@@ -47,28 +46,12 @@ def softmax(x):
     return out
 """
 )
-KEEPS_A_RESULT = (
-    HEAD
-    + """
-kept = []
-
-def softmax(x):
-    if not kept:
-        kept.append(torch.empty_like(x))
-    kept[0].fill_(7)
-    triton.testing.do_bench(lambda: double(x, kept[0]))
-    out = torch.empty_like(x)
-    double(kept[0], out)
-    return out
-"""
-)
 
 
 @pytest.fixture
 def call():
     """Calls a source on tensors of several sizes."""
-    kernels = KernelFile(CompiledKernels(), keeps=False)
-    session = DirectSession(get_task("triton2triton/softmax"), SimOptions(seed=3), kernels)
+    session = PlannedSession(get_task("triton2triton/softmax"), SimOptions(seed=3))
     with closing(session):
 
         def run(source, *sizes):
@@ -105,28 +88,3 @@ def test_work_after_a_trial_counts(call):
     (result,) = call(WORKS_IN_A_TRIAL.format(after="double(x, out)"), 64)
     assert (result.outputs[0].tensor == 6).all()
     assert (result.launches, result.seconds > 0) == (1, True)
-
-
-def test_memory_from_before_a_trial_gets_its_content_back(call):
-    (result,) = call(KEEPS_A_RESULT, 64)
-    assert (result.outputs[0].tensor == 14).all()
-
-
-def test_a_trial_that_does_not_end_ends_with_the_call(call):
-    source = (
-        HEAD
-        + """
-held = []
-
-def softmax(x):
-    out = torch.empty_like(x)
-    held.append(triton.runtime.driver.active._runtime.trial())
-    held[-1].__enter__()
-    double(x, out)
-    return out
-"""
-    )
-    (result,) = call(source, 64)
-    assert isinstance(result, Call)
-    assert result.outputs[0].tensor.isnan().all()
-    assert result.launches == 0

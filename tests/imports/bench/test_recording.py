@@ -86,7 +86,7 @@ def recorded(tests, style="pytest", **limits):
 
 @pytest.mark.timeout(120)
 def test_a_launch_that_takes_too_long_is_recorded():
-    answer = recorded(SLOW_TESTS, seconds=30, launch_seconds=0.5)
+    answer = recorded(SLOW_TESTS, seconds=30, launch_instructions=20_000_000)
     assert len(answer["calls"]) == 2
     for call in answer["calls"]:
         assert [tensor["mutated"] for tensor in call["tensors"]] == [False, True]
@@ -94,7 +94,7 @@ def test_a_launch_that_takes_too_long_is_recorded():
 
 @pytest.mark.timeout(120)
 def test_a_test_that_does_not_end_ends_the_recording():
-    answer = recorded(ENDLESS_TESTS, seconds=3, launch_seconds=0.5)
+    answer = recorded(ENDLESS_TESTS, seconds=3, launch_instructions=20_000_000)
     assert answer["ended"] == "time"
     assert len(answer["calls"]) == 1, "the tests behind it do not run any more"
 

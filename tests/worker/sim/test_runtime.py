@@ -25,6 +25,15 @@ class Recording(SimRuntime):
     def _free(self, address):
         self.freed.append(address)
 
+    def download(self, address, size):
+        raise NotImplementedError
+
+    def clock(self):
+        raise NotImplementedError
+
+    def _ask(self, request):
+        raise NotImplementedError
+
 
 @pytest.fixture
 def runtime():

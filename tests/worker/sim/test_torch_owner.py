@@ -34,7 +34,7 @@ class Requests:
 
 memory.reserve_range()  # nobody can access the device's memory here
 requests = Requests()
-torch_owner.ask(requests)
+torch_owner.ask(requests, requests.refuse)
 cuda_facade.install(requests)
 from tests.worker.sim.test_torch_owner import CASES
 reports = {}

@@ -1,0 +1,186 @@
+"""Records operators of PyTorch on device tensors as steps of a plan, in imported tasks.
+
+The launcher decides what it runs and charges for it. Host code that leaves this mode is refused
+every operator, as in tasks of our own.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import torch
+from torch.utils._pytree import tree_map_only
+
+from kernel_gym.protocol.fields import ELEMENT_TYPES
+from kernel_gym.protocol.operators import number_to_json, result_form, write
+from kernel_gym.tasks.operator_mode import OperatorMode
+from kernel_gym.worker.recording.runtime import RecordingRuntime
+from kernel_gym.worker.sim.torch_owner import describe
+
+_aten = torch.ops.aten
+_HERE = frozenset(
+    {
+        _aten.empty,
+        _aten.empty_like,
+        _aten.empty_strided,
+        _aten.new_empty,
+        _aten.new_empty_strided,
+        _aten.detach,
+        _aten.detach_,
+        _aten.fill_,
+        _aten.zero_,
+        _aten.zeros,
+        _aten.ones,
+        _aten.full,
+        _aten.zeros_like,
+        _aten.ones_like,
+        _aten.full_like,
+        _aten.new_zeros,
+        _aten.new_ones,
+        _aten.new_full,
+        _aten.record_stream,
+        _aten.is_pinned,
+        _aten._has_compatible_shallow_copy_type,
+        _aten.lift_fresh,
+        _aten.set_,
+        _aten.is_same_size,
+    }
+)
+"""Operators that need no data, or that the recorder's own device records."""
+
+
+_UNKNOWN = object()
+
+
+class OperatorRecording(OperatorMode):
+    """Records operators on device tensors, and asks for values that the host reads.
+
+    Args:
+        runtime: The recording.
+    """
+
+    def __init__(self, runtime: RecordingRuntime) -> None:
+        super().__init__()
+        self._runtime = runtime
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Runs one operator here, or records it."""
+        named = kwargs or {}
+        tensors = [*_tensors(args), *_tensors(named.values())]
+        on_device = any(t.is_cuda for t in tensors)
+        wanted = torch.device(named.get("device") or "cpu").type
+        if not on_device and (wanted != "cuda" or tensors):
+            return self._from_host(func, args, named, wanted)
+        if func.is_view or func.overloadpacket in _HERE:
+            return func(*args, **named)
+        if func.overloadpacket is _aten._local_scalar_dense:
+            return self._runtime.read(describe(args[0])).item()
+        if func.overloadpacket is _aten.copy_:
+            return self._copy(func, args, named)
+        if func.overloadpacket is _aten._to_copy and named.get("device") and wanted == "cpu":
+            source = args[0].to(named["dtype"]) if named.get("dtype") else args[0]
+            return self._runtime.read(describe(source))
+        return self._record(func, args, named)
+
+    def _from_host(self, func: Any, args: Any, named: dict[str, Any], wanted: str) -> Any:
+        """Runs an operator on host tensors; one that moves them converts them on the host."""
+        if wanted != "cuda" or func.overloadpacket is not _aten._to_copy:
+            return func(*args, **named)
+        source = args[0].to(named["dtype"]) if named.get("dtype") else args[0]
+        return torch.empty(source.shape, dtype=source.dtype, device="cuda").copy_(source)
+
+    def _copy(self, func: Any, args: Any, named: dict[str, Any]) -> Any:
+        target, source = args[:2]
+        if not target.is_cuda:
+            return target.copy_(self._runtime.read(describe(source)))
+        if not source.is_cuda:
+            return func(target, source.to(target.dtype).expand(target.shape), *args[2:], **named)
+        return self._record(func, args, named)
+
+    def _record(self, func: Any, args: Any, named: dict[str, Any]) -> Any:
+        schema = func._schema
+        tensors: list[torch.Tensor] = []
+
+        def numbered(tensor: torch.Tensor) -> dict[str, Any]:
+            if not tensor.is_cuda:
+                return _host_values(tensor)
+            tensors.append(tensor)
+            return {"tensor": len(tensors) - 1}
+
+        try:
+            values = [write(value, numbered) for value in args]
+            by_name = {key: write(value, numbered) for key, value in named.items()}
+        except TypeError as error:
+            raise NotImplementedError(f"{schema.name}: {error}") from None
+        text = json.dumps({"args": values, "kwargs": by_name})
+        called = schema.name, func._overloadname, text, [describe(one) for one in tensors]
+        forms, told = _forms(func, args, named, tensors), False
+        if forms is _UNKNOWN:
+            forms, told = self._runtime.forms(*called), True
+        results: list[torch.Tensor] = []
+        returned = _returned(forms, tensors, results, len(schema.returns))
+        self._runtime.operator(*called, [describe(one) for one in results], told)
+        return returned
+
+
+def _forms(func: Any, args: Any, named: dict[str, Any], tensors: list[torch.Tensor]) -> Any:
+    """Returns the form of the result, as `result_form` does; unknown if it depends on values."""
+    known = {id(one): _on_meta(one) for one in tensors}
+
+    def moved(tensor: torch.Tensor) -> torch.Tensor:
+        return known.get(id(tensor), tensor if tensor.is_meta else _on_meta(tensor))
+
+    given, by_name = tree_map_only(torch.Tensor, moved, (args, named))
+    if "device" in by_name:
+        by_name = by_name | {"device": torch.device("meta")}
+    try:
+        return result_form(func(*given, **by_name), [known[id(one)] for one in tensors])
+    except (RuntimeError, NotImplementedError, TypeError, ValueError, IndexError):
+        return _UNKNOWN  # the launcher tells the form, or what is wrong
+
+
+def _on_meta(tensor: torch.Tensor) -> torch.Tensor:
+    form = tensor.shape, tensor.stride()
+    return torch.empty_strided(*form, dtype=tensor.dtype, device="meta")
+
+
+def _returned(
+    form: Any, tensors: list[torch.Tensor], results: list[torch.Tensor], count: int = 0
+) -> Any:
+    """Makes what an operator returns, and adds its new tensors to the results.
+
+    Args:
+        form: The form of the result, see `result_form`.
+        tensors: The tensors among the arguments.
+        results: Takes the new tensors.
+        count: How many results the schema has; 0 within a list.
+    """
+    if form is None:
+        return None
+    if "list" in form:
+        values = [_returned(one, tensors, results) for one in form["list"]]
+        return values if count == 1 else tuple(values)
+    if "same" in form:
+        return tensors[form["same"]]
+    made = torch.empty_strided(
+        form["shape"], form["strides"], dtype=ELEMENT_TYPES[form["dtype"]], device="cuda"
+    )
+    results.append(made)
+    return made
+
+
+def _host_values(tensor: torch.Tensor) -> dict[str, Any]:
+    values = {"list": [number_to_json(value) for value in tensor.reshape(-1).tolist()]}
+    dtype = str(tensor.dtype).removeprefix("torch.")
+    return {"host": [values if tensor.dim() else values["list"][0], dtype]}
+
+
+def _tensors(values: Any) -> list[torch.Tensor]:
+    tensors: list[torch.Tensor] = []
+    for value in values:
+        if isinstance(value, torch.Tensor):
+            tensors.append(value)
+        elif isinstance(value, list | tuple):
+            tensors += _tensors(value)
+    return tensors
