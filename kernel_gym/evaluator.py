@@ -16,7 +16,7 @@ import hashlib
 import secrets
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
 
@@ -65,6 +65,7 @@ class Evaluator:
             seeds draw the same while the process lives. With
             :data:`~kernel_gym.storage.secret.PUBLIC` a seed draws the same on every machine. Do not
             use that where a policy is paid or trained.
+        watch: Is called with the name of a stage when a step of it ends, for measurements.
 
     Raises:
         UnknownDevice: There is no such device.
@@ -79,6 +80,7 @@ class Evaluator:
         caches: Caches | None = None,
         also_compile: Sequence[str] = (),
         secret: RunSecret | None = None,
+        watch: Callable[[str], None] | None = None,
     ) -> None:
         if also_compile and not (described := describe(device)).cross_compiles:
             raise ValueError(
@@ -89,6 +91,7 @@ class Evaluator:
         self._seed = seed
         self._secret = process_secret() if secret is None else secret
         self._caches = caches or Caches()
+        self._watch = watch or (lambda stage: None)
         self._baseline = BaselineRunner(self.device, self._caches.baselines)
 
     def evaluate(self, task: Task, source: str, seed: int | None = None) -> Evaluation:
@@ -157,7 +160,7 @@ class Evaluator:
                 start = time.perf_counter()
                 with self.device.held(exclusivity):
                     wall[WAITING] += time.perf_counter() - start
-                    verdict = _run(steps, attempt, wall)
+                    verdict = self._run(steps, attempt, wall)
                 if verdict is not None:
                     break
             else:
@@ -170,6 +173,20 @@ class Evaluator:
                 with contextlib.suppress(TemplateError):
                     attempt.session.close()
         return self._record(attempt, verdict, wall)
+
+    def _run(
+        self, steps: Sequence[Step], attempt: Attempt, wall: dict[str, float]
+    ) -> Verdict | None:
+        """Runs a group of steps, and records the seconds of each."""
+        for stage, step in steps:
+            attempt.stage = stage
+            start = time.perf_counter()
+            verdict = step(attempt)
+            wall[stage] += time.perf_counter() - start
+            self._watch(stage)
+            if verdict is not None:
+                return verdict
+        return None
 
     def _attributed(self, error: Exception, task: Task) -> Exception:
         """If a trusted source cannot use the device either, the candidate did not lose it."""
@@ -272,18 +289,6 @@ def _is_early(latest: float) -> bool:
 
 def _may_retry(errors: Sequence[Exception]) -> bool:
     return len(errors) <= RETRIES.infra and _losses(errors) <= RETRIES.device_lost
-
-
-def _run(steps: Sequence[Step], attempt: Attempt, wall: dict[str, float]) -> Verdict | None:
-    """Runs a group of steps, and records the seconds of each."""
-    for stage, step in steps:
-        attempt.stage = stage
-        start = time.perf_counter()
-        verdict = step(attempt)
-        wall[stage] += time.perf_counter() - start
-        if verdict is not None:
-            return verdict
-    return None
 
 
 def _sha256(source: str) -> str:

@@ -9,7 +9,6 @@ GPU it is a limit of the candidate.
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -22,7 +21,6 @@ WALL_SECONDS = 240.0
 GUARD_SECONDS = 480.0
 """Wall seconds on a simulator after which the machine is overloaded: the candidate has then had a
 processor for less than a fifth of the time. A pool gives up later."""
-_TICKS = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(frozen=True)
@@ -88,32 +86,6 @@ class HostBudget:
 def simulator_budget() -> HostBudget:
     """Returns the budget of a candidate on a simulator, where the wall time is only a guard."""
     return HostBudget(wall=GUARD_SECONDS)
-
-
-def processor_seconds(pid: int, children: bool = False) -> float:
-    """Returns the CPU time of a process in seconds; 0 if it has ended.
-
-    Args:
-        pid: The process.
-        children: Add the CPU time of its children that have ended.
-    """
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return 0.0
-    return sum(map(int, fields[11 : 15 if children else 13])) / _TICKS
-
-
-def tree_of(pid: int) -> list[int]:
-    """Returns a process and its descendants, as far as they live."""
-    processes = [pid]
-    for parent in processes:  # grows meanwhile
-        for path in Path(f"/proc/{parent}/task").glob("*/children"):
-            try:
-                processes += map(int, path.read_text().split())
-            except OSError:
-                continue
-    return processes
 
 
 def waited_seconds(pid: int | str) -> float:

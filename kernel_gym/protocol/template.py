@@ -34,6 +34,17 @@ class Kill(Request, verb="kill"):
     """Seconds to wait for its own end."""
 
 
+class ReadTimes(Request, verb="times"):
+    """Asks for the processor seconds of the template and of its children."""
+
+
+class Times(Answer):
+    """Processor seconds since the template started."""
+
+    seconds: dict[str, float]
+    """By role; the template's own are under "template"."""
+
+
 class Forked(Answer):
     """The new child."""
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from kernel_gym.plans.limits import MAX_CODES_BYTES, MAX_PLAN_JSON_BYTES
 from kernel_gym.protocol.request import Request, encode
-from kernel_gym.protocol.template import Fork, Kill
+from kernel_gym.protocol.template import Fork, Kill, ReadTimes
 from kernel_gym.sandbox.channel import MAX_ANSWER, MAX_BUFFER, MAX_HEADER, Channel
 from kernel_gym.sandbox.confine import ONE_THREAD, WorkerLimits
 from kernel_gym.storage.secret import secret_files
@@ -171,6 +171,10 @@ class Template:
         answer = self._ask(Kill(pid, grace), [])
         status = answer["status"]
         return status - 256 if status is not None and status > 128 else status, answer["why"]
+
+    def times(self) -> dict[str, float]:
+        """Returns processor seconds of its children by role, and its own, since it started."""
+        return self._ask(ReadTimes(), [])["seconds"]
 
     @property
     def alive(self) -> bool:
