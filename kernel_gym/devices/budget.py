@@ -10,7 +10,8 @@ GPU it is a limit of the candidate.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import Path
+
+from kernel_gym.sandbox.processor_times import read_proc
 
 HOST_SECONDS = 40.0
 """Limit for host code and compilers. Most honest candidates take 1 to 3 s, the slowest 11 s."""
@@ -96,15 +97,11 @@ def waited_seconds(pid: int | str) -> float:
     Args:
         pid: The process, or `thread-self` for this thread.
     """
-    try:
-        return int(Path(f"/proc/{pid}/schedstat").read_text().split()[1]) / 1e9
-    except (OSError, IndexError):
-        return 0.0
+    fields = read_proc(f"{pid}/schedstat").split()
+    return int(fields[1]) / 1e9 if len(fields) > 1 else 0.0
 
 
 def inner_pid(pid: int) -> int:
     """Returns the candidate's process, given the parent that waits for it."""
-    try:
-        return int(Path(f"/proc/{pid}/task/{pid}/children").read_text().split()[0])
-    except (OSError, IndexError):
-        return pid
+    children = read_proc(f"{pid}/task/{pid}/children").split()
+    return int(children[0]) if children else pid

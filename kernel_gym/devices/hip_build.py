@@ -55,6 +55,8 @@ class BuildRecipe:
     """Folders that the compiler reads besides those that its place and options tell."""
     decides: Callable[[str], bool] = lambda log: True
     """Whether messages of a failed build are those that its author gets."""
+    in_turn: bool = False
+    """Whether a command runs only if those before it succeeded; else all run at a time."""
     instead: Sequence[Sequence[str]] = ()
     """Commands whose messages the author gets where those of `commands` do not decide."""
 
@@ -122,6 +124,7 @@ def compile_hip(
             commands=headers.commands(),
             folders=(str(headers.folder),),
             decides=lambda log: not speaks_of_headers(log),
+            in_turn=True,  # an error of the device side ends a build that is short anyway
             instead=commands,
         )
     return compile_source(recipe, limit, budget, family)
@@ -165,23 +168,23 @@ def folders(commands: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _ask(child: Child, recipe: BuildRecipe, meter: Meter, limit: float) -> BuildResult | Failed:
-    answer = _built(child, recipe, recipe.commands, meter, limit)
+    answer = _built(child, recipe, meter, limit)
     if recipe.instead and _is_undecided(answer, recipe):
-        answer = _built(child, recipe, recipe.instead, meter, limit)
+        plain = replace(recipe, commands=recipe.instead, in_turn=False)
+        answer = _built(child, plain, meter, limit)
     if isinstance(answer, Failed):
         return answer
     return _read(answer.header, answer.buffers, len(recipe.results))
 
 
 def _built(
-    child: Child,
-    recipe: BuildRecipe,
-    commands: Sequence[Sequence[str]],
-    meter: Meter,
-    limit: float,
+    child: Child, recipe: BuildRecipe, meter: Meter, limit: float
 ) -> ChannelMessage | Failed:
     request = BuildHip(
-        dict(recipe.files), [list(command) for command in commands], list(recipe.results)
+        dict(recipe.files),
+        [list(command) for command in recipe.commands],
+        list(recipe.results),
+        recipe.in_turn,
     )
     try:
         return child.channel.request(encode(request)[0], timeout=meter.patience)

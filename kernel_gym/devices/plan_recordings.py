@@ -113,12 +113,12 @@ class PlanRecordings:
             first = self._record(request, time_steps)
         if isinstance(first, Failed):
             return first
-        second = self._record(request, time_steps)
+        second = self._record(request, time_steps, first)
         if isinstance(second, Failed):
             return second
-        if text := difference(first.plan, second.plan):
+        if text := difference(first.call.plan, second.call.plan):
             return Failed(FailureKind.RUNTIME, f"{_DIFFER}: {text}")
-        return second
+        return second.call
 
     def _keep(self, key: str, call: PlannedCall) -> None:
         self._kept[key] = call
@@ -126,7 +126,10 @@ class PlanRecordings:
         while len(self._kept) > MAX_KEPT_PLANS or size > MAX_KEPT_BYTES:
             size -= self._kept.popitem(last=False)[1].size
 
-    def _record(self, request: Request, time_steps: TimeSteps) -> PlannedCall | Failed:
+    def _record(
+        self, request: Request, time_steps: TimeSteps, earlier: _Recording | None = None
+    ) -> _Recording | Failed:
+        """Records a call. An answer that equals an earlier one byte by byte is parsed once."""
         self._has_tuned = False
         answer = self._ask(request)
         for _ in range(MAX_TIMED_PLANS):
@@ -136,13 +139,23 @@ class PlanRecordings:
             answer = self._ask(_told(answer, time_steps))
         if isinstance(answer, Failed):
             return answer
+        if earlier is not None and answer == earlier.answer:
+            return earlier
         try:
             with reading_an_answer():
                 refused = parse_refused(answer.header.get("refused"))
                 plan = _parse(answer, "plan")
-                return PlannedCall(plan, plan_hash(plan), refused)
+                return _Recording(answer, PlannedCall(plan, plan_hash(plan), refused))
         except BadAnswerError as error:
             return Failed(FailureKind.RUNTIME, str(error))
+
+
+@dataclass(frozen=True)
+class _Recording:
+    """A plan, and the answer of the recorder that holds it."""
+
+    answer: ChannelMessage
+    call: PlannedCall
 
 
 def form_key(request: Request) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kernel_gym.protocol import fields
+from kernel_gym.protocol import values as fields  # without PyTorch
 from kernel_gym.protocol.request import Answer, Request, parsed
 
 

@@ -81,7 +81,10 @@ def _environment() -> dict[str, str]:
 
 
 class Template:
-    """A process with all libraries loaded that forks workers and devices. Thread-safe."""
+    """A process with all libraries loaded that forks workers and devices. Thread-safe.
+
+    It loads them while the judge goes on. The first request waits until it is ready.
+    """
 
     START_TIMEOUT = 600.0
     """Wall seconds until it is given up. It needs some five seconds of a processor."""
@@ -100,18 +103,28 @@ class Template:
             start_new_session=True,
         )
         theirs.close()
+        self._ready = False
+
+    def _wait_until_ready(self) -> None:
+        """Waits until the libraries are loaded.
+
+        Raises:
+            TemplateError: They were not, and the process was ended.
+        """
         self._sock.settimeout(self.START_TIMEOUT)
         try:
             ready = self._sock.recv(16)
         except OSError as error:
             ready = str(error).encode()
         if ready != b"ready":
+            self._silent = True
             self.close()
             raise TemplateError(
                 "the worker template did not start: the machine is overloaded, or see what "
                 "`kernel-gym doctor` says "
                 f"(exit status {self._process.poll()}, found {ready!r}, expected b'ready')"
             )
+        self._ready = True
 
     def fork(
         self,
@@ -184,6 +197,8 @@ class Template:
     def close(self) -> None:
         """Ends the template and every child of it."""
         self._sock.close()
+        if not self._ready:  # it has no children
+            self._process.kill()
         try:
             self._process.wait(timeout=5)
         except subprocess.TimeoutExpired:
@@ -194,6 +209,8 @@ class Template:
         with self._lock:
             if self._silent:  # a late answer would pass for the answer to the next request
                 raise TemplateError(f"the worker template is gone (pid {self._process.pid})")
+            if not self._ready:
+                self._wait_until_ready()
             try:
                 socket.send_fds(self._sock, [json.dumps(encode(request)[0]).encode()], fds)
                 answer = self._sock.recv(1 << 12)

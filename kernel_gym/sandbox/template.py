@@ -56,7 +56,10 @@ def serve(control: socket.socket, roles: Mapping[str, Role]) -> None:
     """
     kernel.become_subreaper()
     needed = view.needed_folders()
-    control.send(b"ready")
+    try:
+        control.send(b"ready")
+    except BrokenPipeError:  # the judge has ended while this process loaded its libraries
+        return
     children = Children()
     homes: set[str] = set()
     try:

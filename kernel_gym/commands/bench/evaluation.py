@@ -20,7 +20,7 @@ from kernel_gym.commands.common import (
 
 TASKS = (
     *("triton2triton/softmax", "triton2triton/add_rms_norm", "triton2triton/matmul"),
-    *("triton2triton/causal_attention", "hip2hip/softmax", "hip2hip/layer_norm"),
+    *("triton2triton/causal_attention", "hip2hip/softmax", "hip2hip/rms_norm"),
 )
 JUDGE, CLOSE = "judge", "close"
 """The process of the evaluator, and the stage in which a candidate's processes end."""
