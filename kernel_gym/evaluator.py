@@ -16,7 +16,7 @@ import hashlib
 import secrets
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -74,6 +74,7 @@ class Evaluator:
             use that where a policy is paid or trained.
         plans: Where launch plans are stored, so that records can be judged again from them. Only
             simulated devices store plans.
+        watch: Is called with the name of a stage when a step of it ends, for measurements.
 
     Raises:
         UnknownDevice: There is no such device.
@@ -89,6 +90,7 @@ class Evaluator:
         also_compile: Sequence[str] = (),
         secret: RunSecret | None = None,
         plans: Path | None = None,
+        watch: Callable[[str], None] | None = None,
     ) -> None:
         if also_compile and not (described := describe(device)).cross_compiles:
             raise ValueError(
@@ -99,6 +101,7 @@ class Evaluator:
         self._seed = seed
         self._secret = process_secret() if secret is None else secret
         self._caches = caches or Caches()
+        self._watch = watch or (lambda stage: None)
         self._baseline = BaselineRunner(self.device, self._caches.baselines)
         stores = plans is not None and self.device.description.device_per_session
         self._plans = PlanStore(plans) if plans is not None and stores else None
@@ -194,7 +197,7 @@ class Evaluator:
                 start = time.perf_counter()
                 with self.device.held(exclusivity):
                     wall[WAITING] += time.perf_counter() - start
-                    verdict = _run(steps, attempt, wall)
+                    verdict = self._run(steps, attempt, wall)
                 if verdict is not None:
                     break
             else:
@@ -209,6 +212,20 @@ class Evaluator:
         if attempt.plans is not None:
             attempt.plans.write()
         return self._record(attempt, verdict, wall)
+
+    def _run(
+        self, steps: Sequence[Step], attempt: Attempt, wall: dict[str, float]
+    ) -> Verdict | None:
+        """Runs a group of steps, and records the seconds of each."""
+        for stage, step in steps:
+            attempt.stage = stage
+            start = time.perf_counter()
+            verdict = step(attempt)
+            wall[stage] += time.perf_counter() - start
+            self._watch(stage)
+            if verdict is not None:
+                return verdict
+        return None
 
     def _attributed(self, error: Exception, task: Task) -> Exception:
         """If a trusted source cannot use the device either, the candidate did not lose it."""
@@ -311,18 +328,6 @@ def _is_early(latest: float) -> bool:
 
 def _may_retry(errors: Sequence[Exception]) -> bool:
     return len(errors) <= RETRIES.infra and _losses(errors) <= RETRIES.device_lost
-
-
-def _run(steps: Sequence[Step], attempt: Attempt, wall: dict[str, float]) -> Verdict | None:
-    """Runs a group of steps, and records the seconds of each."""
-    for stage, step in steps:
-        attempt.stage = stage
-        start = time.perf_counter()
-        verdict = step(attempt)
-        wall[stage] += time.perf_counter() - start
-        if verdict is not None:
-            return verdict
-    return None
 
 
 def _sha256(source: str) -> str:

@@ -54,22 +54,29 @@ def check(
 
     Example: kernel-gym check triton2triton/softmax my_softmax.py --device sim:gfx942
     """
-    from kernel_gym.evaluator import Evaluator
-    from kernel_gym.records import Outcome
-    from kernel_gym.rewards import Context, get_reward
-    from kernel_gym.storage.secret import PUBLIC, read_secret
-    from kernel_gym.tasks import get_task
+    from kernel_gym.sandbox.spawn import shared_template
 
-    with one_line_errors():
-        source = file.read_text(encoding="utf-8", errors="replace")
-        task, scored = get_task(task_id), get_reward(reward)
-        draws = PUBLIC if secret is None else read_secret(secret)
-        try:
-            evaluator = Evaluator(
-                device=device, seed=seed, also_compile=also_compile or (), secret=draws
-            )
-        except ValueError as error:
-            raise typer.BadParameter(str(error)) from None
+    template = shared_template()  # it loads its libraries while this process loads those it needs
+    try:
+        from kernel_gym.evaluator import Evaluator
+        from kernel_gym.records import Outcome
+        from kernel_gym.rewards import Context, get_reward
+        from kernel_gym.storage.secret import PUBLIC, read_secret
+        from kernel_gym.tasks import get_task
+
+        with one_line_errors():
+            source = file.read_text(encoding="utf-8", errors="replace")
+            task, scored = get_task(task_id), get_reward(reward)
+            draws = PUBLIC if secret is None else read_secret(secret)
+            try:
+                evaluator = Evaluator(
+                    device=device, seed=seed, also_compile=also_compile or (), secret=draws
+                )
+            except ValueError as error:
+                raise typer.BadParameter(str(error)) from None
+    except BaseException:
+        template.close()
+        raise
     with evaluator, one_line_errors(), messages.status(f"evaluating on {device}"):
         evaluation = evaluator.evaluate(task, source)
     shown = evaluation if reveal else _without_hidden(evaluation, seed)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperGroup
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 class _DefaultGroup(TyperGroup):
     """A group whose first argument is a command, or else belongs to the command `make`."""
 
-    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if args and args[0] not in self.commands and args[0] != "--help":
             args = ["make", *args]
         return super().parse_args(ctx, args)

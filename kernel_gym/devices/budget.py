@@ -9,9 +9,9 @@ GPU it is a limit of the candidate.
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, field
-from pathlib import Path
+
+from kernel_gym.sandbox.processor_times import read_proc
 
 HOST_SECONDS = 40.0
 """Limit for host code and compilers. Most honest candidates take 1 to 3 s, the slowest 11 s."""
@@ -22,7 +22,6 @@ WALL_SECONDS = 240.0
 GUARD_SECONDS = 480.0
 """Wall seconds on a simulator after which the machine is overloaded: the candidate has then had a
 processor for less than a fifth of the time. A pool gives up later."""
-_TICKS = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(frozen=True)
@@ -90,32 +89,6 @@ def simulator_budget() -> HostBudget:
     return HostBudget(wall=GUARD_SECONDS)
 
 
-def processor_seconds(pid: int, children: bool = False) -> float:
-    """Returns the CPU time of a process in seconds; 0 if it has ended.
-
-    Args:
-        pid: The process.
-        children: Add the CPU time of its children that have ended.
-    """
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return 0.0
-    return sum(map(int, fields[11 : 15 if children else 13])) / _TICKS
-
-
-def tree_of(pid: int) -> list[int]:
-    """Returns a process and its descendants, as far as they live."""
-    processes = [pid]
-    for parent in processes:  # grows meanwhile
-        for path in Path(f"/proc/{parent}/task").glob("*/children"):
-            try:
-                processes += map(int, path.read_text().split())
-            except OSError:
-                continue
-    return processes
-
-
 def waited_seconds(pid: int | str) -> float:
     """Returns the seconds in which the first thread of a process was ready and waited for a CPU.
 
@@ -124,15 +97,11 @@ def waited_seconds(pid: int | str) -> float:
     Args:
         pid: The process, or `thread-self` for this thread.
     """
-    try:
-        return int(Path(f"/proc/{pid}/schedstat").read_text().split()[1]) / 1e9
-    except (OSError, IndexError):
-        return 0.0
+    fields = read_proc(f"{pid}/schedstat").split()
+    return int(fields[1]) / 1e9 if len(fields) > 1 else 0.0
 
 
 def inner_pid(pid: int) -> int:
     """Returns the candidate's process, given the parent that waits for it."""
-    try:
-        return int(Path(f"/proc/{pid}/task/{pid}/children").read_text().split()[0])
-    except (OSError, IndexError):
-        return pid
+    children = read_proc(f"{pid}/task/{pid}/children").split()
+    return int(children[0]) if children else pid

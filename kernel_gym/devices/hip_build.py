@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +15,17 @@ from kernel_gym.devices.budget import GUARD_SECONDS, HostBudget, inner_pid
 from kernel_gym.devices.failures import describe_exit
 from kernel_gym.devices.meter import Meter
 from kernel_gym.devices.sim import hip_files as hip
+from kernel_gym.devices.sim.precompiled import precompiled_for, speaks_of_headers
 from kernel_gym.devices.sim.toolchain import HipToolchain, hip_toolchain
 from kernel_gym.protocol.request import encode
 from kernel_gym.protocol.worker import BuildHip
 from kernel_gym.sandbox import failures
-from kernel_gym.sandbox.channel import ChannelClosed, ChannelError, ChannelTimeout
+from kernel_gym.sandbox.channel import (
+    ChannelClosed,
+    ChannelError,
+    ChannelMessage,
+    ChannelTimeout,
+)
 from kernel_gym.sandbox.confine import WorkerLimits
 from kernel_gym.sandbox.spawn import Child, Family, TemplateError, shared_template
 from kernel_gym.tasks.problem import Problem
@@ -47,6 +53,12 @@ class BuildRecipe:
     results: Sequence[str]
     folders: Sequence[str] = ()
     """Folders that the compiler reads besides those that its place and options tell."""
+    decides: Callable[[str], bool] = lambda log: True
+    """Whether messages of a failed build are those that its author gets."""
+    in_turn: bool = False
+    """Whether a command runs only if those before it succeeded; else all run at a time."""
+    instead: Sequence[Sequence[str]] = ()
+    """Commands whose messages the author gets where those of `commands` do not decide."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +118,22 @@ def compile_hip(
     chain = _toolchain(arch)
     commands = hip.commands({"device": chain.device, "host": chain.host})
     recipe = BuildRecipe(hip.files(source), commands, (hip.ASSEMBLER, hip.LIBRARY))
+    if headers := precompiled_for(chain, source, _build_trusted):
+        recipe = replace(
+            recipe,
+            commands=headers.commands(),
+            folders=(str(headers.folder),),
+            decides=lambda log: not speaks_of_headers(log),
+            in_turn=True,  # an error of the device side ends a build that is short anyway
+            instead=commands,
+        )
     return compile_source(recipe, limit, budget, family)
+
+
+def _build_trusted(commands: list[list[str]], results: Sequence[str]) -> Sequence[bytes] | None:
+    """Builds files of this project; None if the compiler fails."""
+    built = compile_source(BuildRecipe({}, commands, results), GUARD_SECONDS)
+    return built.results if isinstance(built, BuildResult) else None
 
 
 def launcher_outputs(problem: Problem) -> list[int]:
@@ -141,18 +168,40 @@ def folders(commands: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _ask(child: Child, recipe: BuildRecipe, meter: Meter, limit: float) -> BuildResult | Failed:
+    answer = _built(child, recipe, meter, limit)
+    if recipe.instead and _is_undecided(answer, recipe):
+        plain = replace(recipe, commands=recipe.instead, in_turn=False)
+        answer = _built(child, plain, meter, limit)
+    if isinstance(answer, Failed):
+        return answer
+    return _read(answer.header, answer.buffers, len(recipe.results))
+
+
+def _built(
+    child: Child, recipe: BuildRecipe, meter: Meter, limit: float
+) -> ChannelMessage | Failed:
     request = BuildHip(
-        dict(recipe.files), [list(command) for command in recipe.commands], list(recipe.results)
+        dict(recipe.files),
+        [list(command) for command in recipe.commands],
+        list(recipe.results),
+        recipe.in_turn,
     )
     try:
-        answer = child.channel.request(encode(request)[0], timeout=meter.patience)
+        return child.channel.request(encode(request)[0], timeout=meter.patience)
     except ChannelTimeout:
         return Failed(FailureKind.TIMEOUT, f"load: no answer within {limit:.0f} s of host time")
     except ChannelClosed:
         return Failed(FailureKind.COMPILE, f"the compiler ended: {describe_exit(child)}")
     except ChannelError as error:
         return Failed(FailureKind.COMPILE, f"the compiler broke the protocol: {error}")
-    return _read(answer.header, answer.buffers, len(recipe.results))
+
+
+def _is_undecided(answer: ChannelMessage | Failed, recipe: BuildRecipe) -> bool:
+    """Whether a build failed with messages that do not decide. Malformed ones are read later."""
+    if isinstance(answer, Failed) or answer.header.get("failed") is not True:
+        return False
+    logs = answer.header.get("logs")
+    return isinstance(logs, list) and not all(recipe.decides(str(log)) for log in logs)
 
 
 def _read(

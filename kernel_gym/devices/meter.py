@@ -20,11 +20,10 @@ from kernel_gym.devices.budget import (
     GUARD_SECONDS,
     HostBudget,
     Spent,
-    processor_seconds,
-    tree_of,
     waited_seconds,
 )
 from kernel_gym.sandbox.channel import ChannelTimeout
+from kernel_gym.sandbox.processor_times import descendants, processor_seconds
 
 LOOK_SECONDS = 0.25
 """Wall seconds between two looks at the clocks."""
@@ -110,7 +109,7 @@ class Meter:
         self.spent += Spent(step.worked + min(idle, LOOK_SECONDS), step.simulated, step.wall)
 
     def _read(self) -> Clocks:
-        tree = tree_of(self._host)
+        tree = descendants(self._host)
         device = () if self._device is None else (self._device,)
         return Clocks(
             wall=time.monotonic(),

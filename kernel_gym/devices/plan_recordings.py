@@ -154,12 +154,12 @@ class PlanRecordings:
             first = self._record(request, answers)
         if isinstance(first, Failed):
             return first
-        second = self._record(request, answers)
+        second = self._record(request, answers, first)
         if isinstance(second, Failed):
             return second
-        if text := difference(first.plan, second.plan):
+        if text := difference(first.call.plan, second.call.plan):
             return Failed(FailureKind.RUNTIME, f"{_DIFFER}: {text}")
-        return second
+        return second.call
 
     def _keep(self, key: str, call: PlannedCall) -> None:
         self._kept[key] = call
@@ -167,7 +167,10 @@ class PlanRecordings:
         while len(self._kept) > MAX_KEPT_PLANS or size > MAX_KEPT_BYTES:
             size -= self._kept.popitem(last=False)[1].size
 
-    def _record(self, request: Request, answers: RecordingAnswers) -> PlannedCall | Failed:
+    def _record(
+        self, request: Request, answers: RecordingAnswers, earlier: _Recording | None = None
+    ) -> _Recording | Failed:
+        """Records a call. An answer that equals an earlier one byte by byte is parsed once."""
         self._has_tuned = False
         answer = self._ask(request)
         for _ in range(MAX_QUESTIONS):
@@ -176,13 +179,15 @@ class PlanRecordings:
             answer = self._ask(self._answer(answer, answers))
         if isinstance(answer, Failed):
             return answer
+        if earlier is not None and answer == earlier.answer:
+            return earlier
         try:
             with reading_an_answer():
                 refused = parse_refused(answer.header.get("refused"))
                 plan = _parse(answer, answers)
                 if any(isinstance(s, TorchOperatorStep) and s.results is None for s in plan.steps):
                     raise BadAnswerError("the plan of the call does not say where results go")
-                return PlannedCall(plan, plan_hash(plan), refused)
+                return _Recording(answer, PlannedCall(plan, plan_hash(plan), refused))
         except BadAnswerError as error:
             return Failed(FailureKind.RUNTIME, str(error))
 
@@ -204,6 +209,14 @@ class PlanRecordings:
                 return self._told[key]
         except BadAnswerError as error:
             return _TOLD_NOTHING.get(str(kind), _TOLD_NOTHING["seconds"])(str(error))
+
+
+@dataclass(frozen=True)
+class _Recording:
+    """A plan, and the answer of the recorder that holds it."""
+
+    answer: ChannelMessage
+    call: PlannedCall
 
 
 def form_key(request: Request) -> str:

@@ -281,7 +281,7 @@ def _at(
     worst: float,
     text: str,
 ) -> ValueCheck:
-    index = tuple(int(i) for i in torch.unravel_index(torch.tensor(flat), found.shape))
+    index = _place(flat, found.shape)
     element = Element(
         output=name,
         index=index,
@@ -290,3 +290,12 @@ def _at(
         tolerance=tolerance,
     )
     return ValueCheck(False, worst, text, element)
+
+
+def _place(flat: int, shape: Sequence[int]) -> tuple[int, ...]:
+    """Returns the index of an element by its number; PyTorch's function imports sympy for it."""
+    index: list[int] = []
+    for size in reversed(shape):
+        flat, at = divmod(flat, size)
+        index.append(at)
+    return tuple(reversed(index))

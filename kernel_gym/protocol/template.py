@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kernel_gym.protocol import fields
+from kernel_gym.protocol import values as fields  # without PyTorch
 from kernel_gym.protocol.request import Answer, Request, parsed
 
 
@@ -30,6 +30,17 @@ class Kill(Request, verb="kill"):
     pid: int = parsed(fields.whole)
     grace: float = parsed(fields.number)
     """Seconds to wait for its own end."""
+
+
+class ReadTimes(Request, verb="times"):
+    """Asks for the processor seconds of the template and of its children."""
+
+
+class Times(Answer):
+    """Processor seconds since the template started."""
+
+    seconds: dict[str, float]
+    """By role; the template's own are under "template"."""
 
 
 class Forked(Answer):

@@ -148,3 +148,5 @@ class BuildHip(Request, verb="build"):
     commands: list[list[str]] = parsed(fields.listed(fields.listed(fields.text)))
     results: list[str] = parsed(fields.listed(fields.text))
     """Files that the commands make."""
+    in_turn: bool = parsed(fields.truth)
+    """Whether a command runs only if those before it succeeded; else all run at a time."""

@@ -16,7 +16,7 @@ from pathlib import Path
 from kernel_gym.plans.limits import MAX_CODES_BYTES, MAX_PLAN_JSON_BYTES
 from kernel_gym.protocol import values
 from kernel_gym.protocol.request import Request, encode
-from kernel_gym.protocol.template import Fork, Kill
+from kernel_gym.protocol.template import Fork, Kill, ReadTimes
 from kernel_gym.sandbox.channel import MAX_BUFFER, MAX_HEADER, Channel
 from kernel_gym.sandbox.confine import ONE_THREAD, WorkerLimits
 from kernel_gym.storage.secret import secret_files
@@ -81,7 +81,10 @@ def _environment() -> dict[str, str]:
 
 
 class Template:
-    """A process with all libraries loaded that forks workers and devices. Thread-safe."""
+    """A process with all libraries loaded that forks workers and devices. Thread-safe.
+
+    It loads them while the judge goes on. The first request waits until it is ready.
+    """
 
     START_TIMEOUT = 600.0
     """Wall seconds until it is given up. It needs some five seconds of a processor."""
@@ -100,18 +103,28 @@ class Template:
             start_new_session=True,
         )
         theirs.close()
+        self._ready = False
+
+    def _wait_until_ready(self) -> None:
+        """Waits until the libraries are loaded.
+
+        Raises:
+            TemplateError: They were not, and the process was ended.
+        """
         self._sock.settimeout(self.START_TIMEOUT)
         try:
             ready = self._sock.recv(16)
         except OSError as error:
             ready = str(error).encode()
         if ready != b"ready":
+            self._silent = True
             self.close()
             raise TemplateError(
                 "the worker template did not start: the machine is overloaded, or see what "
                 "`kernel-gym doctor` says "
                 f"(exit status {self._process.poll()}, found {ready!r}, expected b'ready')"
             )
+        self._ready = True
 
     def fork(
         self,
@@ -175,6 +188,11 @@ class Template:
         why = values.text(answer["why"], "why")
         return status - 256 if status is not None and status > 128 else status, why
 
+    def times(self) -> dict[str, float]:
+        """Returns processor seconds of its children by role, and its own, since it started."""
+        seconds = values.mapping(self._ask(ReadTimes(), [])["seconds"], "seconds")
+        return {role: values.number(spent, role) for role, spent in seconds.items()}
+
     @property
     def alive(self) -> bool:
         """Whether it can still fork. A template that was just killed shows by not answering."""
@@ -183,6 +201,8 @@ class Template:
     def close(self) -> None:
         """Ends the template and every child of it."""
         self._sock.close()
+        if not self._ready:  # it has no children
+            self._process.kill()
         try:
             self._process.wait(timeout=5)
         except subprocess.TimeoutExpired:
@@ -193,6 +213,8 @@ class Template:
         with self._lock:
             if self._silent:  # a late answer would pass for the answer to the next request
                 raise TemplateError(f"the worker template is gone (pid {self._process.pid})")
+            if not self._ready:
+                self._wait_until_ready()
             try:
                 socket.send_fds(self._sock, [json.dumps(encode(request)[0]).encode()], fds)
                 answer = self._sock.recv(1 << 12)

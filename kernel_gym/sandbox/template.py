@@ -18,15 +18,17 @@ import socket
 import tempfile
 import time
 import traceback
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from kernel_gym.protocol import values
 from kernel_gym.protocol.request import Answer, decode, encode_answer
-from kernel_gym.protocol.template import Fork, Forked, Kill, Killed
+from kernel_gym.protocol.template import Fork, Forked, Kill, Killed, ReadTimes, Times
 from kernel_gym.sandbox import confine, view
 from kernel_gym.sandbox import kernel_calls as kernel
+from kernel_gym.sandbox.processor_times import ProcessorTimes
 from kernel_gym.sandbox.watch import Watch
 
 _PATHS = values.listed(values.text)
@@ -56,14 +58,17 @@ def serve(control: socket.socket, roles: Mapping[str, Role]) -> None:
     """
     kernel.become_subreaper()
     needed = view.needed_folders()
-    control.send(b"ready")
-    children: dict[int, int | None] = {}
+    try:
+        control.send(b"ready")
+    except BrokenPipeError:  # the judge has ended while this process loaded its libraries
+        return
+    children = Children()
     homes: set[str] = set()
     try:
         _serve(control, roles, children, needed, homes)
     finally:
         for pid in list(children):
-            _end(children, pid)
+            children.end(pid)
         for home in homes:  # of workers whose judge could not clean up
             shutil.rmtree(home, ignore_errors=True)
 
@@ -71,7 +76,7 @@ def serve(control: socket.socket, roles: Mapping[str, Role]) -> None:
 def _serve(
     control: socket.socket,
     roles: Mapping[str, Role],
-    children: dict[int, int | None],
+    children: Children,
     needed: tuple[str, ...],
     homes: set[str],
 ) -> None:
@@ -82,25 +87,23 @@ def _serve(
         ready = selector.select(timeout=_IDLE if (wait := watch.wait) is None else wait)
         for pid in watch.overrun():
             _kill(pid)
-        _reap(children)
-        _end_strays(children)
+        children.reap()
+        children.end_strays()
         if not ready:
             continue
         data, fds, _, _ = socket.recv_fds(control, 1 << 16, 8)
         if not data:
             return
         header = json.loads(data)
-        if header["do"] == Kill.verb:
-            kill = decode(Kill, header)
-            status = _end(children, kill.pid, kill.grace)
-            _send(control, Killed(status, watch.forget(kill.pid)))
+        if header["do"] != Fork.verb:
+            _send(control, _answer(header, children, watch))
             continue
         request = decode(Fork, header)
         pid = os.fork()
         if pid == 0:
             control.close()
             _child(request, roles[request.role], fds, needed)
-        children[pid] = None
+        children.add(pid, request.role)
         if request.family:
             name = values.text(request.family["name"], "name")
             watch.add(pid, name, values.whole(request.family["memory"], "memory"))
@@ -109,6 +112,14 @@ def _serve(
         for fd in fds:
             os.close(fd)
         _send(control, Forked(pid))
+
+
+def _answer(header: dict[str, Any], children: Children, watch: Watch) -> Answer:
+    if header["do"] == ReadTimes.verb:
+        return Times(children.times.read())
+    kill = decode(Kill, header)
+    status = children.end(kill.pid, kill.grace)
+    return Killed(status, watch.forget(kill.pid))
 
 
 def _send(control: socket.socket, answer: Answer) -> None:
@@ -206,34 +217,63 @@ def _kill(pid: int) -> None:
         os.kill(pid, signal.SIGKILL)
 
 
-def _end(children: dict[int, int | None], pid: int, grace: float = 0.0) -> int | None:
-    """Ends a child; returns its exit status if it had ended by itself, else None."""
-    deadline = time.monotonic() + grace
-    _reap(children)
-    while pid in children and children[pid] is None and time.monotonic() < deadline:
-        time.sleep(0.002)
-        _reap(children)
-    status = children.get(pid)
-    if pid in children and status is None:
-        _kill(pid)
-        with contextlib.suppress(ChildProcessError):
-            os.waitpid(pid, 0)
-    children.pop(pid, None)
-    _end_strays(children)
-    return status
+class Children:
+    """The children of the template: their exit statuses and their processor times."""
 
+    def __init__(self) -> None:
+        self.times = ProcessorTimes()
+        self._statuses: dict[int, int | None] = {}
 
-def _end_strays(children: dict[int, int | None]) -> None:
-    """Ends processes that a worker left behind: the kernel makes them children of this process."""
-    for _ in range(1000):
-        strays = [pid for pid in _own_children() if pid not in children]
-        if not strays:
-            return
-        for pid in strays:
+    def __iter__(self) -> Iterator[int]:
+        """Iterates over the processes that were not ended yet."""
+        return iter(self._statuses)
+
+    def add(self, pid: int, role: str) -> None:
+        """Adds a child that was forked."""
+        self._statuses[pid] = None
+        self.times.add(pid, role)
+
+    def end(self, pid: int, grace: float = 0.0) -> int | None:
+        """Ends a child; returns its exit status if it had ended by itself, else None."""
+        deadline = time.monotonic() + grace
+        self.reap()
+        while self._statuses.get(pid, 0) is None and time.monotonic() < deadline:
+            time.sleep(0.002)
+            self.reap()
+        status = self._statuses.get(pid)
+        if pid in self._statuses and status is None:
             _kill(pid)
-        for pid in strays:
-            with contextlib.suppress(ChildProcessError):
-                os.waitpid(pid, 0)
+            self._wait(pid, 0)
+        self._statuses.pop(pid, None)
+        self.end_strays()
+        return status
+
+    def end_strays(self) -> None:
+        """Ends processes that a worker left behind: the kernel makes them children of this one."""
+        for _ in range(1000):
+            strays = [pid for pid in _own_children() if pid not in self._statuses]
+            if not strays:
+                return
+            for pid in strays:
+                _kill(pid)
+            for pid in strays:
+                self._wait(pid, 0)
+
+    def reap(self) -> None:
+        """Notes which children have ended by themselves."""
+        for pid in [p for p, status in self._statuses.items() if status is None]:
+            status = self._wait(pid, os.WNOHANG)
+            if status is not None:
+                self._statuses[pid] = os.waitstatus_to_exitcode(status)
+
+    def _wait(self, pid: int, options: int) -> int | None:
+        """Waits for a process; returns its status if it has ended."""
+        with contextlib.suppress(ChildProcessError):
+            done, status, usage = os.wait4(pid, options)
+            if done:
+                self.times.ended(pid, usage.ru_utime + usage.ru_stime)
+                return status
+        return None
 
 
 def _own_children() -> list[int]:
@@ -244,10 +284,3 @@ def _own_children() -> list[int]:
     except OSError:
         return []
     return [int(pid) for pid in text.split()]
-
-
-def _reap(children: dict[int, int | None]) -> None:
-    for pid in [p for p, status in children.items() if status is None]:
-        done, status = os.waitpid(pid, os.WNOHANG)
-        if done:
-            children[pid] = os.waitstatus_to_exitcode(status)

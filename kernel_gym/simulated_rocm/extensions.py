@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
-import json
 import os
-import shlex
 import subprocess
 import sys
 import sysconfig
@@ -21,6 +19,7 @@ from typing import Any
 
 import torch
 
+from kernel_gym.devices.sim.read_headers import are_unchanged, keep_read_files
 from kernel_gym.simulated_rocm.folders import compiler_folder
 from kernel_gym.worker.hip.connection import Connection
 from kernel_gym.worker.sim.runtime import SimRuntime
@@ -168,7 +167,7 @@ def _once(words: list[str], inputs: Sequence[Path], folder: Path, suffix: str) -
         digest.update(path.read_bytes())
     output = folder / f"{digest.hexdigest()[:16]}{suffix}"
     headers = output.with_suffix(f"{suffix}.headers")
-    if not (output.exists() and headers.exists() and _are_unchanged(headers)):
+    if not (output.exists() and are_unchanged(headers)):
         compiler = compiler_folder()
         if compiler is None:
             raise ExtensionError("the HIP runtime is not built: pip install kernel-gym")
@@ -178,28 +177,18 @@ def _once(words: list[str], inputs: Sequence[Path], folder: Path, suffix: str) -
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode:
             raise ExtensionError(f"the extension does not build:\n{done.stderr.strip()}")
-        headers.write_text(json.dumps(_read_files(rules)), encoding="utf-8")
+        keep_read_files(_taken(rules), headers)
         own.replace(output)
     return output
 
 
-def _read_files(rules: Path) -> dict[str, str]:
-    """Returns the digest of each file that a compiler read, from the rules for make of `-MD`."""
-    if not rules.exists():  # the linker reads no headers
-        return {}
-    text = rules.read_text(encoding="utf-8").replace("\\\n", " ")
+def _taken(rules: Path) -> str:
+    """Returns the rules for make that a compiler wrote, and removes them. A linker writes none."""
+    if not rules.exists():
+        return ""
+    text = rules.read_text(encoding="utf-8")
     rules.unlink()
-    names = [name for line in text.splitlines() for name in shlex.split(line.partition(": ")[2])]
-    return {name: _digest_of(Path(name)) for name in names}
-
-
-def _are_unchanged(headers: Path) -> bool:
-    files = json.loads(headers.read_text(encoding="utf-8"))
-    return all(_digest_of(Path(name)) == digest for name, digest in files.items())
-
-
-def _digest_of(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest() if path.exists() else "absent"
+    return text
 
 
 def _imported(name: str, library: Path) -> Any:

@@ -10,13 +10,14 @@ import torch
 
 from kernel_gym.devices import budget
 from kernel_gym.devices.base import Failed, FailureKind
-from kernel_gym.devices.budget import HostBudget, Spent, processor_seconds
+from kernel_gym.devices.budget import HostBudget, Spent
 from kernel_gym.devices.sim.device import SimDevice
 from kernel_gym.evaluator import Evaluator
 from kernel_gym.executors import make_executor
 from kernel_gym.executors.supervised import DEADLINE
 from kernel_gym.judge.protocol import RETRIES
 from kernel_gym.records import Outcome
+from kernel_gym.sandbox.processor_times import processor_seconds
 from kernel_gym.tasks import get_task
 
 TASK = "triton2triton/softmax"

@@ -20,6 +20,7 @@ from kernel_gym.devices.hip_build import (
 from kernel_gym.devices.sim.toolchain import HipToolchain, hip_toolchain
 from kernel_gym.sandbox.spawn import Family
 from kernel_gym.tasks import get_task
+from kernel_gym.worker.hip.compiler import build
 
 LOOK = """
 set -f
@@ -126,3 +127,16 @@ def test_the_root_and_homes_are_never_among_the_folders():
     home = str(Path.home())
     shown = folders([[f"{home}/bin/clang++", "-x", "hip", "--rocm-path=/usr", "-I", "/opt/none"]])
     assert not {"/", "/usr", "/etc", home} & set(shown)
+
+
+@pytest.mark.parametrize("in_turn", [True, False])
+def test_a_command_runs_after_a_failed_one_only_if_all_run_at_a_time(in_turn, tmp_path):
+    commands = [["/bin/sh", "-c", "echo error: first; false"], ["/bin/sh", "-c", "echo second"]]
+    logs, failed = build(tmp_path, {}, commands, in_turn)
+    assert failed
+    assert logs == (["error: first\n"] if in_turn else ["error: first\n", "second\n"])
+
+
+def test_commands_in_turn_all_run_if_none_fails(tmp_path):
+    commands = [["/bin/sh", "-c", "echo 1 > made"], ["/bin/cat", "made"]]
+    assert build(tmp_path, {}, commands, in_turn=True) == (["", "1\n"], False)

@@ -9,9 +9,10 @@ import threading
 import pytest
 
 from kernel_gym.devices import meter as module
-from kernel_gym.devices.budget import HostBudget, Spent, tree_of
+from kernel_gym.devices.budget import HostBudget, Spent
 from kernel_gym.devices.meter import Clocks, MachineOverloaded, Meter
 from kernel_gym.sandbox.channel import ChannelTimeout
+from kernel_gym.sandbox.processor_times import descendants
 
 
 @pytest.fixture
@@ -70,7 +71,7 @@ def test_the_wall_time_names_the_machine(clocks):
 def test_descendants_belong_to_a_process():
     code = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'input()'])"
     with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE) as parent:
-        while len(tree_of(parent.pid)) < 2:
+        while len(descendants(parent.pid)) < 2:
             threading.Event().wait(0.01)
         parent.communicate(b"\n")
-    assert tree_of(parent.pid) == [parent.pid]
+    assert descendants(parent.pid) == [parent.pid]

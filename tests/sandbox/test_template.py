@@ -13,7 +13,7 @@ from kernel_gym.devices.sim.device import SimDevice
 from kernel_gym.evaluator import Evaluator
 from kernel_gym.records import Outcome
 from kernel_gym.sandbox.confine import Confinement
-from kernel_gym.sandbox.spawn import Template, shared_template
+from kernel_gym.sandbox.spawn import Template, TemplateError, shared_template
 from kernel_gym.sandbox.view import needed_folders
 from kernel_gym.tasks import get_task
 
@@ -163,8 +163,10 @@ def test_a_hundred_mixed_evaluations_leave_nothing(evaluator, task, tmp_path, mo
     assert set(tmp_path.iterdir()) == homes
 
 
-def test_a_template_ends_without_a_word():
-    code = "from kernel_gym.sandbox.spawn import Template; Template().close()"
+@pytest.mark.parametrize("wait", ["", "template.times(); "])
+def test_a_template_ends_without_a_word(wait):
+    code = f"from kernel_gym.sandbox.spawn import Template; template = Template(); {wait}"
+    code += "template.close()"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
@@ -173,6 +175,15 @@ def test_a_template_has_no_thread_for_each_processor(monkeypatch):
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     template = Template()
     try:
+        template.times()  # it is ready then
         assert len(os.listdir(f"/proc/{template._process.pid}/task")) == 1
     finally:
         template.close()
+
+
+def test_a_template_that_cannot_start_says_so_at_its_first_request(monkeypatch):
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    template = Template()
+    with pytest.raises(TemplateError, match="did not start"):
+        template.times()
+    assert not template.alive

@@ -11,6 +11,7 @@ from rich.progress import track
 from rich.table import Table
 
 from kernel_gym.commands.bench import gpu as bench_gpu
+from kernel_gym.commands.bench.evaluation import evaluation
 from kernel_gym.commands.common import (
     FAILED,
     DeviceOption,
@@ -137,5 +138,6 @@ def _show(rates: dict[str, float], json: bool) -> None:
     console.print(table)
 
 
+app.command()(evaluation)
 app.command()(bench_gpu.timing)
 app.command()(bench_gpu.throughput)

@@ -8,7 +8,7 @@ SOURCE, STUB, ASSEMBLER, LIBRARY = "candidate.hip", "stub.cpp", "k.s", "k.so"
 """Names of the files that the compiler reads and makes."""
 
 # The compiler refers to the device binary that it would embed; here it stays outside.
-_STUB = """
+STUB_TEXT = """
 extern "C" __attribute__((visibility("hidden"))) void* __hip_gpubin_handle_ = nullptr;
 extern "C" __attribute__((visibility("hidden"))) const char __hip_fatbin_[8] = {0};
 """
@@ -16,7 +16,7 @@ extern "C" __attribute__((visibility("hidden"))) const char __hip_fatbin_[8] = {
 
 def files(source: str) -> dict[str, str]:
     """The texts that the compiler reads, by file name."""
-    return {SOURCE: source, STUB: _STUB}
+    return {SOURCE: source, STUB: STUB_TEXT}
 
 
 def commands(toolchain: Mapping[str, Sequence[str]]) -> list[list[str]]:

@@ -37,7 +37,7 @@ from kernel_gym.devices.base import (
     SketchedCall,
     WorkloadTooLargeError,
 )
-from kernel_gym.devices.budget import GUARD_SECONDS, processor_seconds, simulator_budget
+from kernel_gym.devices.budget import GUARD_SECONDS, simulator_budget
 from kernel_gym.devices.cache import cache_folder
 from kernel_gym.devices.failures import describe_fault
 from kernel_gym.devices.operators import operators_for, operators_of_candidate
@@ -52,6 +52,7 @@ from kernel_gym.protocol.request import Request, encode
 from kernel_gym.records import KernelFacts
 from kernel_gym.sandbox.channel import ChannelError
 from kernel_gym.sandbox.confine import WorkerLimits
+from kernel_gym.sandbox.processor_times import processor_seconds
 from kernel_gym.sandbox.spawn import (
     Family,
     TemplateError,

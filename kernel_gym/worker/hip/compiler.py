@@ -27,30 +27,39 @@ def main(fds: list[int], options: dict[str, object]) -> None:
     while True:
         request = decode(BuildHip, judge.recv().header)
         folder = Path(os.environ["TMPDIR"])
-        logs, failed = build(folder, request.files, request.commands)
+        logs, failed = build(folder, request.files, request.commands, request.in_turn)
         results = [] if failed else [(folder / name).read_bytes() for name in request.results]
         judge.send({"logs": logs, "failed": failed}, *results)
 
 
 def build(
-    folder: Path, files: Mapping[str, str], commands: Sequence[Sequence[str]]
+    folder: Path,
+    files: Mapping[str, str],
+    commands: Sequence[Sequence[str]],
+    in_turn: bool = False,
 ) -> tuple[list[str], bool]:
-    """Writes files and runs commands over them in parallel.
+    """Writes files and runs commands over them.
 
     Args:
         folder: Where the files are written and the commands run.
         files: Texts by file name.
         commands: Compilers with their arguments.
+        in_turn: Whether a command runs only if those before it succeeded; else all run at a time.
 
     Returns:
         What each command printed, and whether any of them failed.
     """
     for name, text in files.items():
         (folder / name).write_text(text, encoding="utf-8")
-    logs = [folder / f"{number}.log" for number in range(len(commands))]
-    running = [_start(command, folder, log) for command, log in zip(commands, logs, strict=True)]
-    failed = any([process.wait() for process in running])  # a list: waits for all of them
-    return [_first_bytes(log) for log in logs], failed
+    failed, logs = False, []
+    for together in [[c] for c in commands] if in_turn else [commands]:
+        places = [folder / f"{number}.log" for number in range(len(together))]
+        running = [_start(c, folder, log) for c, log in zip(together, places, strict=True)]
+        failed = any([process.wait() for process in running])  # a list: waits for all of them
+        logs += [_first_bytes(log) for log in places]
+        if failed:
+            break
+    return logs, failed
 
 
 def _start(command: Sequence[str], folder: Path, log: Path) -> subprocess.Popen[bytes]:

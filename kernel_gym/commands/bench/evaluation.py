@@ -1,0 +1,145 @@
+"""`kernel-gym bench evaluation`: where the processor seconds of an evaluation go."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from kernel_gym.commands.common import (
+    DeviceOption,
+    JsonOption,
+    console,
+    one_line_errors,
+    print_json,
+)
+
+TASKS = (
+    *("triton2triton/softmax", "triton2triton/add_rms_norm", "triton2triton/matmul"),
+    *("triton2triton/causal_attention", "hip2hip/softmax", "hip2hip/rms_norm"),
+)
+JUDGE, CLOSE = "judge", "close"
+"""The process of the evaluator, and the stage in which a candidate's processes end."""
+
+Seconds = dict[str, dict[str, float]]
+"""Processor seconds by stage and process."""
+
+
+def evaluation(
+    task: Annotated[
+        list[str] | None, typer.Option("--task", "-t", help="May be given several times.")
+    ] = None,
+    file: Annotated[
+        Path | None, typer.Option(exists=True, dir_okay=False, help="Instead of the start kernel.")
+    ] = None,
+    count: Annotated[int, typer.Option(min=1, help="Evaluations of a task; the last counts.")] = 3,
+    profile: Annotated[
+        bool, typer.Option("--profile", help="Show each stage and each process.")
+    ] = False,
+    device: DeviceOption = "sim:gfx942",
+    json: JsonOption = False,
+) -> None:
+    """Measure the processor seconds of an evaluation, in all processes together.
+
+    The last evaluation in a row counts, so that nothing is loaded for the first time. User and
+    system time are added. Other load on the machine does not count, but it makes caches colder.
+
+    Example: kernel-gym bench evaluation --profile --task triton2triton/softmax
+    """
+    from kernel_gym.tasks import get_task
+
+    rows = []
+    with one_line_errors():
+        for name in task or TASKS:
+            chosen = get_task(name)
+            source = file.read_text(encoding="utf-8") if file else chosen.kernel_source
+            rows.append(measure(chosen, source, device, count))
+            if not json:
+                _show(rows[-1], profile)
+    if json:
+        print_json(rows)
+
+
+class StageTimes:
+    """Processor seconds between the ends of stages, by process.
+
+    The processes are the judge, the template from which others are forked, and its children by
+    their role.
+    """
+
+    def __init__(self) -> None:
+        self.seconds: Seconds = defaultdict(dict)
+        self._before = _read()
+
+    def end(self, stage: str) -> None:
+        """Gives what was spent since the last call to a stage."""
+        now = _read()
+        spent = self.seconds[stage]
+        for process, seconds in now.items():
+            step = seconds - self._before.get(process, 0.0)
+            spent[process] = spent.get(process, 0.0) + step
+        self._before = now
+
+
+def _read() -> dict[str, float]:
+    from kernel_gym.sandbox.spawn import shared_template
+
+    return {**shared_template().times(), JUDGE: time.process_time()}
+
+
+def measure(task: Any, source: str, device: str, count: int) -> dict[str, Any]:
+    """Evaluates a source several times and returns what the last evaluation took.
+
+    Args:
+        task: The task.
+        source: The source.
+        device: The name of the device.
+        count: How many times it is evaluated.
+
+    Returns:
+        ``outcome``, ``wall_seconds``, ``cpu_seconds``, and ``stages`` with processor seconds by
+        stage and process.
+    """
+    from kernel_gym.evaluator import Evaluator
+
+    times: list[StageTimes] = []
+    with Evaluator(device=device, watch=lambda stage: times[-1].end(stage)) as evaluator:
+        for _ in range(count):
+            times.append(StageTimes())
+            start = time.perf_counter()
+            result = evaluator.evaluate(task, source)
+            wall = time.perf_counter() - start
+            times[-1].end(CLOSE)
+    stages = times[-1].seconds
+    return {
+        "task": task.id,
+        "outcome": str(result.outcome),
+        "wall_seconds": wall,
+        "cpu_seconds": sum(sum(row.values()) for row in stages.values()),
+        "stages": {stage: dict(row) for stage, row in stages.items()},
+    }
+
+
+def _show(row: dict[str, Any], profile: bool) -> None:
+    console.print(
+        f"{row['task']}: {row['outcome']}, {row['cpu_seconds']:.2f} s of processors, "
+        f"{row['wall_seconds']:.2f} s of the wall",
+        highlight=False,
+    )
+    if not profile:
+        return
+    stages: Seconds = row["stages"]
+    processes = sorted({process for spent in stages.values() for process in spent})
+    table = Table()
+    for header in ("stage", *processes, "all"):
+        table.add_column(header, justify="left" if header == "stage" else "right")
+    for stage, spent in stages.items():
+        cells = [spent.get(process, 0.0) for process in processes]
+        table.add_row(stage, *(f"{cell:.2f}" for cell in (*cells, sum(cells))))
+    totals = [sum(spent.get(process, 0.0) for spent in stages.values()) for process in processes]
+    table.add_row("all", *(f"{total:.2f}" for total in (*totals, sum(totals))))
+    console.print(table)
