@@ -158,7 +158,7 @@ class Call:
     plan: str = ""
     """The digest of the launch plan that was executed; empty where there was none."""
     plan_from: str = ""
-    """What the plan depends on: `shapes`, or `values` that host code has read."""
+    """The source of the plan: `shapes`, or `values` that host code has read."""
 
 
 SketchedCall = tuple[Mapping[str, int], Mapping[str, Value]]

@@ -62,7 +62,7 @@ number on."""
 
 @dataclass(frozen=True)
 class ExecutedPlan:
-    """What a plan has left in memory, for the host code of an imported task.
+    """Memory that a plan has left, for the host code of an imported task.
 
     Args:
         form: The form of the result of a last operator whose results have no place.

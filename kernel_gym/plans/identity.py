@@ -26,8 +26,8 @@ def plan_hash(plan: LaunchPlan) -> str:
 def dependencies(key: str, plan: LaunchPlan) -> Iterator[tuple[str, str]]:
     """Yields what decides each part of a plan, and the digest of the part.
 
-    A part ends where host code is told values or sizes. The shape of the call, with all that was
-    told before, decides the next part. Recordings in which it is the same have the same part. The
+    A part ends where host code has read values or sizes. The shape of the call, with all that was
+    read before, decides the next part. Recordings in which it is the same have the same part. The
     last digest is that of the whole plan.
 
     Args:

@@ -289,7 +289,7 @@ class LaunchPlan:
 
     @property
     def depends_on_values(self) -> bool:
-        """Whether host code was told values or sizes of memory, so that the plan is of one call."""
+        """Whether host code has read values or sizes, so that the plan is of one call."""
         return any(
             isinstance(step, ReadStep) or (isinstance(step, TorchOperatorStep) and step.told)
             for step in self.steps

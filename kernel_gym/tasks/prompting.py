@@ -41,7 +41,8 @@ arbitrary bytes. The launcher returns a `hipError_t` and does not synchronise.
 _COMMON_RULES = """\
 - It must be right for every legal shape and value, not only for the workloads listed: it is also \
 checked and timed on unseen workloads.
-- No files, network, threads, processes, or state carried from one call to the next."""
+- No files, network, threads, processes, or state carried from one call to the next. Each call \
+allocates and fills the memory that it uses: a workspace that is kept between calls is refused."""
 
 _SCORING = """\
 Every element is compared with an fp64 oracle; the tolerance follows from the rounding of the \

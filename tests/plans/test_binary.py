@@ -1,4 +1,4 @@
-"""What a code object holds beside its kernels, found in files that are made here."""
+"""Contents of a code object beside its kernels, in files that are made here."""
 
 from __future__ import annotations
 

@@ -175,7 +175,7 @@ def execute_operator(
         overload: Such as `Tensor`; `default` for none.
         args: Arguments as JSON.
         kwargs: Named arguments as JSON.
-        places: Where new tensors of the result go; None to be told their form.
+        places: Where new tensors of the result go; None to have their form returned.
 
     Returns:
         The form of the result if the new tensors have no place, else None.
@@ -218,7 +218,7 @@ def check_values(gpu: OperatorMemory, tensor: TensorOnDevice, expected: bytes) -
     Args:
         gpu: The device.
         tensor: The tensor.
-        expected: The bytes of its elements, as they were told to the host code. Without kernels,
+        expected: The bytes of its elements, as the host code has received them. Without kernels,
             and on data for tuning, memory may hold others.
 
     Raises:

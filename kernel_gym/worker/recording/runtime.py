@@ -29,7 +29,7 @@ _NO_DATA = (
 
 
 class PlanQuestions(Protocol):
-    """What the judge answers about the plan of a call so far. Each raises a `DeviceError`."""
+    """Questions to the judge about the plan of a call so far. Each raises a `DeviceError`."""
 
     def seconds(self, plan: LaunchPlan, first: int) -> float:
         """Returns the seconds of the steps of a plan from a number on."""
