@@ -1,15 +1,16 @@
-"""Messages that a hostile worker may send: well-formed ones, mutations of them, and noise."""
+"""Messages that a hostile recorder may send: well-formed ones, mutations of them, and noise."""
 
 from __future__ import annotations
 
 import copy
 import functools
 import json
+import math
 import random
 import struct
 from typing import Any
 
-from tests.sim.support import ASSEMBLER, kernel_text
+from tests.sim.support import kernel_text
 
 ODD: tuple[Any, ...] = (
     *(None, True, False, -1, 0, 1, 2, 1 << 31, 1 << 62, 1 << 63, 1 << 70, -(1 << 70), 10**400),
@@ -30,9 +31,24 @@ ODD: tuple[Any, ...] = (
 )
 FAILURE = {"kind": "compile", "type": "Error", "message": "it broke", "detail": "line 1\nline 2"}
 FACTS = {"name": "k", "vgprs": 8, "sgprs": 9, "waves_per_simd": 2.0, "error": "none"}
-LAUNCH = {"kernel": 0, "grid": [1, 1, 1], "block": [64, 1, 1], "sizes": [8], "lds": 0}
+LAUNCH = {"do": "launch", "kernel": 0, "grid": [1, 1, 1], "block": [64, 1, 1], "shared": 0}
+SIZE = 1 << 15
+"""Bytes of the only argument of a plan."""
 ADDRESS = 1 << 45
-KEYS = ("outputs", "launches", "refused", "do", "code", "name", "wrong", "error", "more", "\ud800")
+KEYS = (
+    "plan",
+    "steps",
+    "outputs",
+    "launches",
+    "refused",
+    "do",
+    "code",
+    "name",
+    "wrong",
+    "error",
+    "more",
+    "\ud800",
+)
 
 
 def tensor(address: int) -> dict[str, Any]:
@@ -44,6 +60,8 @@ def answers(address: int = ADDRESS) -> tuple[dict[str, Any], ...]:
     """Well-formed answers to the judge, over memory at an address."""
     one = tensor(address)
     return (
+        *({"plan": made, "refused": []} for made in plans()),
+        *({"ask": ask, "first": 0, "plan": plans()[0]} for ask in ("seconds", "values", "forms")),
         {"outputs": [one]},
         {"outputs": [one | {"start": 4096}], "launches": 1, "refused": ["aten::mm"]},
         {"outputs": [{"wrong": "a list"}]},
@@ -54,47 +72,70 @@ def answers(address: int = ADDRESS) -> tuple[dict[str, Any], ...]:
     )
 
 
-def requests(address: int = ADDRESS) -> tuple[dict[str, Any], ...]:
-    """Well-formed requests to the device, over memory at an address."""
-    one = tensor(address)
+def view(dtype: str = "float16", shape: tuple[int, ...] = (64, 256)) -> dict[str, Any]:
+    """A contiguous tensor at the start of the only argument of a plan."""
+    strides = [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
+    return {"buffer": 0, "offset": 0, "shape": list(shape), "strides": strides, "dtype": dtype}
+
+
+def plan(steps: list[dict[str, Any]], **parts: Any) -> dict[str, Any]:
+    """A plan over one input and one piece of scratch, with the code of `module`."""
+    free = {"size": SIZE, "number": 0, "begin": 0, "end": None, "code": None, "symbol": ""}
+    made = {
+        "version": 1,
+        "arch": "gfx942",
+        "codes": [{"form": "assembler", "size": len(module())}],
+        "kernels": [{"code": 0, "name": "k", "shared": None}],
+        "buffers": [free | {"role": "input"}, free | {"role": "scratch"}],
+        "steps": steps,
+        "outputs": [view()],
+    }
+    return made | parts
+
+
+def plans() -> tuple[dict[str, Any], ...]:
+    """Well-formed plans."""
+    place = {"at": 0, "buffer": 0, "offset": 0}
+    argument = {"data": "00" * 8, "references": [list(place.values())]}
+    upload = {"do": "upload", "buffer": 0, "offset": 0, "size": 8, "references": []}
     return (
-        {"do": "allocate", "size": 4096},
-        {"do": "free", "address": address},
-        {"do": "load", "name": "k", "shared": 0},
-        {"do": "names"},
-        {"do": "variable", "name": "v"},
-        {"do": "fill", "tensor": one, "value": 1},
-        {"do": "copy", "source": one, "target": one},
-        {"do": "refuse", "operator": "aten::mm"},
-        {"do": "upload", "address": address},
-        {"do": "launch"} | LAUNCH,
-        {"do": "clock"},
+        plan([LAUNCH | {"arguments": [argument]}]),
+        plan([{"do": "fill", "target": view(), "pattern": "003c"}]),
+        plan([{"do": "copy", "source": view(), "target": view() | {"buffer": 1}}]),
+        plan([upload]),
+        plan([{"do": "read", "source": view(shape=(4,)), "size": 8}]),
+        plan([LAUNCH | {"arguments": [argument]}, upload], outputs=[{"wrong": "a list"}]),
     )
 
 
-def operators(address: int) -> tuple[dict[str, Any], ...]:
-    """Well-formed requests for operators of PyTorch, over memory at an address."""
-    one = {**tensor(address), "dtype": "float32"}
-    calls: tuple[tuple[str, str, list[Any], dict[str, Any]], ...] = (
-        ("add", "Tensor", [one, one], {"alpha": 2}),
-        ("mm", "default", [one, {**one, "shape": [256, 8], "strides": [8, 1]}], {}),
-        ("sum", "dim_IntList", [one, {"list": [1]}, True], {"dtype": {"dtype": "float64"}}),
-        ("full", "default", [{"list": [4, 4]}, 0.5], {"device": {"device": "cuda"}}),
-        ("arange", "start_step", [0, 64, 2], {"dtype": {"dtype": "int64"}}),
-        ("repeat", "default", [one, {"list": [2, 2]}], {}),
-        ("outer", "default", [{**one, "shape": [64], "strides": [1]}] * 2, {}),
-        ("index_select", "default", [one, 0, {"host": [[0, 1], "int64"]}], {}),
-        ("index_put_", "default", [one, {"list": [{"host": [[0], "int64"]}]}, one], {}),
-        ("cat", "default", [{"list": [one, one]}, 1], {}),
-        ("bincount", "default", [{"host": [[1, 2], "int64"]}, None, 4], {}),
-        ("as_strided", "default", [one, {"list": [8, 8]}, {"list": [8, 1]}, 0], {}),
-        ("convolution", "default", [one, one, None, {"list": [1]}, {"list": [0]}], {}),
+def operators() -> tuple[dict[str, Any], ...]:
+    """Well-formed plans that run one operator of PyTorch."""
+    one = view("float32", (64, 128))
+    first = {"tensor": 0}
+    calls: tuple[tuple[str, str, list[Any], dict[str, Any], list[Any]], ...] = (
+        ("add", "Tensor", [first, {"tensor": 1}], {"alpha": 2}, [one, one]),
+        ("mm", "default", [first, {"tensor": 1}], {}, [one, view("float32", (128, 8))]),
+        ("sum", "dim_IntList", [first, {"list": [1]}], {"dtype": {"dtype": "float64"}}, [one]),
+        ("full", "default", [{"list": [4, 4]}, 0.5], {"device": {"device": "cuda"}}, []),
+        ("arange", "start_step", [0, 64, 2], {"dtype": {"dtype": "int64"}}, []),
+        ("repeat", "default", [first, {"list": [2, 2]}], {}, [one]),
+        ("outer", "default", [first, {"tensor": 1}], {}, [view("float32", (64,))] * 2),
+        ("index_select", "default", [first, 0, {"host": [[0, 1], "int64"]}], {}, [one]),
+        ("cat", "default", [{"list": [first, {"tensor": 1}]}, 1], {}, [one, one]),
+        ("bincount", "default", [{"host": [[1, 2], "int64"]}, None, 4], {}, []),
+        ("as_strided", "default", [first, {"list": [8, 8]}, {"list": [8, 1]}, 0], {}, [one]),
+        ("convolution", "default", [first, first, None, {"list": [1]}, {"list": [0]}], {}, [one]),
     )
-    requested = [
-        {"do": "operator", "name": f"aten::{n}", "overload": o, "args": a, "kwargs": k}
-        for n, o, a, k in calls
-    ]
-    return (*requested, {"do": "values", "tensor": {**one, "shape": [8], "strides": [1]}})
+    return tuple(plan([operator(f"aten::{n}", o, a, k, t)]) for n, o, a, k, t in calls)
+
+
+def operator(
+    name: str, overload: str, args: list[Any], kwargs: dict[str, Any], tensors: list[Any]
+) -> dict[str, Any]:
+    """A step that runs an operator and asks for the form of its result."""
+    text = json.dumps({"args": args, "kwargs": kwargs})
+    named = {"name": name, "overload": overload, "arguments": text}
+    return {"do": "operator", **named, "tensors": tensors, "results": None, "told": False}
 
 
 def message(draws: random.Random, templates: tuple[dict[str, Any], ...]) -> dict[str, Any]:
@@ -106,15 +147,14 @@ def message(draws: random.Random, templates: tuple[dict[str, Any], ...]) -> dict
 
 
 @functools.cache
-def modules() -> tuple[bytes, bytes]:
-    """A kernel as an assembler text and as a code object."""
-    text = kernel_text("\ts_nop 0")
-    return text.encode(), ASSEMBLER.code_object(text)
+def module() -> bytes:
+    """A kernel as an assembler text."""
+    return kernel_text("\ts_nop 0").encode()
 
 
 def code(draws: random.Random) -> bytes:
     """A module with up to twenty wrong bytes."""
-    made = bytearray(draws.choice(modules()))
+    made = bytearray(module())
     for _ in range(draws.randrange(20)):
         made[draws.randrange(len(made))] = draws.randrange(256)
     return bytes(made)

@@ -157,24 +157,34 @@ def test_sessions(session, seed):
 
 
 class Device:
-    """A real device process, asked by a worker and by the judge."""
+    """A real device process, which executes plans."""
 
     def __init__(self, operators="none"):
         memory = sim_memory.create_file()
-        theirs, self.sock = socket.socketpair()
-        options = {"threads": 1, "memory": MEMORY, "launch_limit": 2.0, "sample_seed": 0}
+        options = {"threads": 1, "memory": MEMORY, "launch_instructions": 10**6}
         options |= {"operators": operators, "permitted": sorted(USUAL_OPERATORS)}
         try:
-            self.child = shared_template().fork(
-                "device", [memory, theirs.fileno()], options | {"arch": "gfx942"}
-            )
+            self.child = shared_template().fork("device", [memory], options | {"arch": "gfx942"})
         finally:
             os.close(memory)
-            theirs.close()
-        self.worker = Channel(self.sock)
+
+    def ask(self, header, *buffers):
+        return self.child.channel.request(header, *buffers, timeout=30).header
+
+    def run(self, plan, code, noop=False):
+        """Executes a plan in a call, and frees what it leaves."""
+        self.ask({"do": "begin", "noop": noop})
+        address = self.ask({"do": "allocate", "size": hostile.SIZE, "label": "x"})["address"]
+        header = {"do": "run_plan", "plan": plan, "addresses": [address]}
+        steps = plan.get("steps") if isinstance(plan.get("steps"), list) else []
+        constants = sum(isinstance(step, dict) and "size" in step for step in steps)
+        answer = self.ask(header, code, b"constant" * constants)
+        self.ask({"do": "end"})
+        for one in (address, *answer.get("owned", ())):
+            self.ask({"do": "free", "address": one})
+        return answer
 
     def close(self):
-        self.sock.close()
         self.child.close()
 
 
@@ -193,42 +203,31 @@ def operator_device(request):
     opened.close()
 
 
-def play_device(device, seed, requests=hostile.requests):
-    """Requests, each of which is answered, and by a device that still works."""
+def play_device(device, seed, plans):
+    """Plans, each of which is answered, and by a device that still works."""
     draws = random.Random(seed)
-    device.child.channel.request({"do": "begin", "noop": bool(seed % 2)}, timeout=30)
-    address = device.worker.request({"do": "allocate", "size": 1 << 16}, timeout=30).header[
-        "address"
-    ]
     for _ in range(BATCH):
-        request = hostile.message(draws, requests(address))
-        data = draws.choice((None, draws.randbytes(8), hostile.code(draws)))
-        buffers = () if data is None else (data,)
-        answer = device.worker.request(request, *buffers, timeout=30).header
+        plan = hostile.message(draws, plans)
+        answer = device.run(plan, hostile.code(draws), noop=bool(seed % 2))
         assert "error" not in answer or len(answer["error"]) <= 2000
-    record = device.child.channel.request({"do": "end"}, timeout=30).header
-    check_record(Outcome.WRONG_VALUES, labels=tuple(record["refused"]))
 
 
 @settings(max_examples=20, **USUAL)
 @given(SEEDS)
-def test_requests(device, seed):
-    play_device(device, seed)
+def test_plans(device, seed):
+    play_device(device, seed, hostile.plans())
 
 
 @settings(max_examples=40, **USUAL)
 @given(SEEDS)
-def test_requests_for_operators(operator_device, seed):
-    play_device(operator_device, seed, hostile.operators)
+def test_plans_with_operators(operator_device, seed):
+    play_device(operator_device, seed, hostile.operators())
 
 
-def asked(device, name, *args, overload="default", **kwargs):
-    """Returns the answer of the device to a request for one operator, in a call."""
-    device.child.channel.request({"do": "begin", "noop": False}, timeout=30)
-    header = {"do": "operator", "name": name, "overload": overload}
-    answer = device.worker.request(header | {"args": [*args], "kwargs": kwargs}, timeout=30)
-    device.child.channel.request({"do": "end"}, timeout=30)
-    return answer.header
+def asked(device, name, *args, overload="default", tensors=()):
+    """Returns the answer of the device to a plan with one operator."""
+    step = hostile.operator(name, overload, [*args], {}, [*tensors])
+    return device.run(hostile.plan([step], codes=[], kernels=[], outputs=[]), b"")
 
 
 @pytest.mark.parametrize(
@@ -253,10 +252,12 @@ def test_a_result_that_is_too_large_is_refused_and_the_device_goes_on(operator_d
     assert "error" not in asked(operator_device, "aten::ones", {"list": [8]})
 
 
-def test_a_tensor_outside_of_live_memory_is_refused(operator_device):
-    for address in (0, 64, hostile.ADDRESS, (1 << 63) - 1):
-        one = hostile.tensor(address)
-        assert "error" in asked(operator_device, "aten::add_", one, one, overload="Tensor")
+def test_a_tensor_outside_of_its_buffer_is_refused(operator_device):
+    for change in ({"offset": 1}, {"buffer": 7}, {"shape": [64, 257]}, {"strides": [257, 1]}):
+        one, two = hostile.view(), hostile.view() | change
+        args = {"tensor": 0}, {"tensor": 1}
+        answer = asked(operator_device, "aten::add_", *args, overload="Tensor", tensors=(one, two))
+        assert "error" in answer
 
 
 @pytest.mark.sweep
@@ -265,7 +266,7 @@ def test_a_hundred_thousand_messages(session, device):
     plays = (
         (7000, play_answers),
         (1000, lambda seed: play_session(session, seed)),
-        (2000, lambda seed: play_device(device, seed)),
+        (2000, lambda seed: play_device(device, seed, hostile.plans())),
     )
     for examples, play in plays:
         settings(max_examples=examples, **USUAL)(given(SEEDS)(play))()
