@@ -88,7 +88,7 @@ def _constructor(module: torch.nn.Module) -> dict[str, Any]:
     for name, parameter in inspect.signature(type(module).__init__).parameters.items():
         if name == "self" or parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             continue
-        value = getattr(module, name, None)
+        value: Any = getattr(module, name, None)
         if hasattr(value, "to_diff_dict"):
             kind = type(value)
             given = {k: v for k, v in value.to_diff_dict().items() if _is_plain(v)}

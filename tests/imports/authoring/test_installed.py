@@ -69,9 +69,9 @@ def test_arguments_are_read_from_attributes_of_the_same_name():
 def test_each_module_has_a_command_or_advice(tmp_path):
     inputs = [{"name": "x", "dtype": "float32", "shape": [2, 64, 8]}]
     row = {**LINEAR, "inputs": inputs, "plain": True, "share": 0.5, "calls": 3}
-    found = _found(row, tmp_path / "script.py")
-    assert "own_linear.py:OwnLinear --init" in found.command
-    assert found.file == "own_linear.py"
+    module = _found(row, tmp_path / "script.py")
+    assert "own_linear.py:OwnLinear --init" in module.command
+    assert module.file == "own_linear.py"
     assert _found({**row, "plain": False}, tmp_path / "script.py").advice == NOT_PLAIN
 
 
