@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -210,8 +211,23 @@ def _coarse(problem: Problem, expected: Expected) -> list[str]:
         unit = torch.finfo(output.dtype).eps / 2
         roundings = float(error / (unit * torch.where(finite, exact, 0.0).abs().max() + 1e-30))
         if roundings > MAX_ROUNDINGS and float(error) > torch.finfo(output.dtype).tiny:
-            reasons.append(f"the reference's {output.name!r} is {roundings:.0f} roundings off")
+            text = f"the reference's {output.name!r} is {roundings:.0f} roundings off"
+            reasons.append(text + _advice_on_choices(problem))
     return reasons
+
+
+_CHOICES = re.compile(r"\b(topk|argmax|argmin|argsort|sort|multinomial)\b")
+
+
+def _advice_on_choices(problem: Problem) -> str:
+    """Returns advice for a reference that chooses by value, which rounding turns over, or ""."""
+    choices = sorted(set(_CHOICES.findall(problem.reference_source())))
+    if not choices:
+        return ""
+    return (
+        f" (it chooses by {', '.join(choices)}, and another rounding chooses otherwise: make the "
+        "choice an input, such as the routing of experts)"
+    )
 
 
 def _fragile(problem: Problem, cases: Mapping[Workload, Expected]) -> list[Refusal]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from textwrap import indent
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -180,6 +181,13 @@ def _show_profile(script: Path, json: bool) -> None:
         print_json([module.to_json() for module in classes])
         return
     for one in classes:
-        console.print(f"{one.share:6.1%} {one.calls:5d} calls  {one.what}", highlight=False)
+        text = f"{one.share:6.1%} {one.calls:5d} calls  {one.what}"
+        console.print(text, markup=False, highlight=False, soft_wrap=True)
         if one.command:
             console.print(f"        {one.command}", markup=False, highlight=False, soft_wrap=True)
+        if one.file:
+            console.print(f"        with {one.file} beside the script:", highlight=False)
+            text = indent(one.text, " " * 10)
+            console.print(text, markup=False, highlight=False, soft_wrap=True)
+        if one.advice:
+            console.print(f"        {one.advice}", markup=False, highlight=False, soft_wrap=True)

@@ -46,12 +46,16 @@ STORAGE = frozenset(
     "swap data requires_grad_ rename rename_ pin_memory".split()
 )
 """Operators that change or read storage as such, or work on the autograd engine."""
+CHECKS = frozenset({"_linalg_check_errors"})
+"""Operators that return nothing and write nothing: they check what another operator has reported,
+and fail where it did. Factorisations and solvers call them."""
 _OTHER_BACKENDS = re.compile(
     r"_?(mkldnn|cudnn|miopen|mps|fbgemm|quantize|q_|sparse|to_sparse|to_mkldnn|nested|vulkan)"
 )
 _CPU = ("CPU", "CompositeImplicitAutograd", "CompositeExplicitAutograd",
         "CompositeExplicitAutogradNonFunctional")  # fmt: skip
 _EQUATION = re.compile(r"[A-Za-z., >-]*")
+_FUNCTION = re.compile(r"[a-z_.]{1,64}")
 
 
 def dispatcher_operator(
@@ -63,7 +67,7 @@ def dispatcher_operator(
         packet: Its name, such as `add`.
         overload: The name of its overload, such as `Tensor`; `default` for none.
         numbers: Whether operators are taken, too, that return numbers, or nothing where they
-            write to their arguments.
+            write to their arguments or only check them.
     """
     suffix = "" if overload == "default" else f".{overload}"
     if f"aten::{packet}{suffix}" not in _registered():
@@ -78,6 +82,8 @@ def is_word(packet: str, text: str) -> bool:
     """Whether an operator may get a text as an argument."""
     if packet == "einsum":
         return len(text) <= MAX_EQUATION and _EQUATION.fullmatch(text) is not None
+    if packet in CHECKS:  # the name of the function that its message names
+        return _FUNCTION.fullmatch(text) is not None
     return text in WORDS
 
 
@@ -94,7 +100,7 @@ def _is_taken(operator: torch._ops.OpOverload, numbers: bool) -> bool:
     if name in STORAGE or _OTHER_BACKENDS.match(name):
         return False
     results = TENSORS | NUMBERS if numbers else TENSORS
-    if not schema.returns and not (numbers and schema.is_mutable):
+    if not schema.returns and not (numbers and (schema.is_mutable or name in CHECKS)):
         return False
     if any(str(one.type) not in results for one in schema.returns):
         return False

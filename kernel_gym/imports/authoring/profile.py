@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from kernel_gym.imports.authoring.installed import of_installed
 from kernel_gym.imports.authoring.request import read_files, snake
 from kernel_gym.imports.authoring.tracer import CodeError, ask_once
 from kernel_gym.inert import inert_line
 
 MAX_MODULES = 12
+NOT_PLAIN = (
+    "it takes more than tensors: write a class whose forward takes tensors, makes the rest of them "
+    "and calls it"
+)
 
 
 @dataclass(frozen=True)
@@ -22,13 +27,19 @@ class ProfiledModule:
         what: The class, and the shapes of its inputs.
         share: Its part of the time of all calls of modules, with the modules that it calls.
         calls: How often it ran.
-        command: The command that makes a task of it, or empty if it is not defined in a file.
+        command: The command that makes a task of it, or empty if `advice` says why there is none.
+        file: A file to write first, by name; empty if the class is defined beside the script.
+        text: The content of this file.
+        advice: What to do where there is no command, or where the file has to be completed.
     """
 
     what: str
     share: float
     calls: int
     command: str
+    file: str = ""
+    text: str = ""
+    advice: str = ""
 
     def to_json(self) -> dict[str, object]:
         """Returns JSON-able data."""
@@ -55,22 +66,36 @@ def _found(row: dict[str, Any], script: Path) -> ProfiledModule:
     name, file = inert_line(row.get("name", ""), 80), inert_line(row.get("file", ""), 200)
     inputs = [i for i in row.get("inputs") or [] if isinstance(i, dict)]
     shapes = "; ".join(_shape(i, number) for number, i in enumerate(inputs))
-    what = f"{name}({shapes})"
-    command = ""
-    if file and name.isidentifier() and row.get("plain"):
-        target = f"{script.parent / file}:{name}"
-        sizes = _axes(inputs)
-        stated = "; ".join(_shape(i, number, named=True) for number, i in enumerate(inputs))
-        words = ["kernel-gym", "new", target, "--shapes", stated, "--sizes", sizes]
-        command = " ".join(map(shlex.quote, [*words, "--name", snake(name)]))
-    share = row.get("share")
-    calls = row.get("calls")
-    return ProfiledModule(
-        what,
+    share, calls = row.get("share"), row.get("calls")
+    module = ProfiledModule(
+        f"{name}({shapes})",
         float(share) if isinstance(share, int | float) else 0.0,
         calls if isinstance(calls, int) else 0,
-        command,
+        "",
     )
+    if not row.get("plain"):
+        return replace(module, advice=NOT_PLAIN)
+    stated = "; ".join(_shape(i, number, named=True) for number, i in enumerate(inputs))
+    options = ["--shapes", stated, "--sizes", _axes(inputs), "--name", snake(name)]
+    if file and name.isidentifier():
+        return replace(module, command=_command(f"{script.parent / file}:{name}", *options))
+    installed = of_installed(row)
+    if installed is None:
+        return replace(module, advice="its class has no name in a module: define it in a file")
+    place = f"own_{snake(name)}.py"
+    init = [] if installed.arguments == 0 else ["--init", f"{script.parent / place}:arguments"]
+    target = f"{script.parent / place}:{installed.name}"
+    return replace(
+        module,
+        command=_command(target, *init, *options),
+        file=place,
+        text=installed.text,
+        advice="replace each ... by the argument that your code passes" if installed.open else "",
+    )
+
+
+def _command(*words: str) -> str:
+    return " ".join(map(shlex.quote, ["kernel-gym", "new", *words]))
 
 
 def _shape(one: dict[str, Any], number: int, named: bool = False) -> str:

@@ -151,7 +151,10 @@ _ADVICE = {
         "it reads a value of a tensor (.item(), or `if tensor`): sizes and branches must not "
         "depend on values"
     ),
-    "DynamicOutputShapeException": "the shape of a result depends on values",
+    "DynamicOutputShapeException": (
+        "the shape of a result depends on values, as of nonzero, unique and a boolean index: make "
+        "what was chosen an input, such as the routing of experts, or compute all and mask"
+    ),
     "OSError": "it has no network and sees no files but the Python files beside its own",
     "FileNotFoundError": "it has no network and sees no files but the Python files beside its own",
     "ConnectionError": "it has no network",
@@ -160,10 +163,19 @@ _ADVICE = {
 }
 
 
+_NO_DRIVER = "active drivers"
+"""The words of Triton's message where it finds no GPU."""
+
+
 def _explained(error: object) -> str:
     """Returns one line on a failure of the user's code, with what to do about it."""
     if not isinstance(error, Mapping):
         return "the process answers with something else than a message of the tracer"
     kind, message = inert_line(error.get("type", ""), 60), inert_line(error.get("message", ""), 300)
+    if _NO_DRIVER in message:
+        return (
+            "it launches a Triton kernel, and there is no GPU here: give the same operation in "
+            "PyTorch, and put the kernel into the problem's folder as baseline.py"
+        )
     text = message if kind == "BuildError" else f"{kind}: {message}"
     return f"{text} ({_ADVICE[kind]})" if kind in _ADVICE else text

@@ -22,6 +22,7 @@ class _Clock:
         self.calls: dict[type, int] = defaultdict(int)
         self.inputs: dict[type, list[dict[str, object]]] = {}
         self.plain: dict[type, bool] = {}
+        self.made: dict[type, dict[str, Any]] = {}
         self._depth, self._whole = 0, 0.0
         self._call = torch.nn.Module.__call__
 
@@ -46,6 +47,7 @@ class _Clock:
         tensors = {k: v for k, v in bound.items() if isinstance(v, torch.Tensor)}
         self.files[kind] = _file(kind, self.folder)  # __main__ is the script only while it runs
         self.plain[kind] = len(tensors) == len(bound)
+        self.made[kind] = _constructor(module)
         self.inputs[kind] = [
             {"name": k, "dtype": str(v.dtype)[6:], "shape": list(v.shape)}
             for k, v in tensors.items()
@@ -57,7 +59,9 @@ class _Clock:
         return [
             {
                 "name": kind.__name__,
+                "module": kind.__module__,
                 "file": self.files[kind],
+                "made": self.made[kind],
                 "share": self.seconds[kind] / (self._whole or 1.0),
                 "calls": self.calls[kind],
                 "inputs": self.inputs[kind],
@@ -71,6 +75,34 @@ def _file(kind: type, folder: str) -> str:
     module = sys.modules.get(kind.__module__)
     file = getattr(module, "__file__", None) or ""
     return os.path.relpath(file, folder) if file.startswith(folder) else ""
+
+
+def _constructor(module: torch.nn.Module) -> dict[str, Any]:
+    """Returns the arguments of a module's constructor, as far as the module keeps them.
+
+    Those are attributes of the same name that are numbers, truth values or texts, and a `config`
+    of transformers, as its class and what differs from the defaults. Arguments that have their
+    defaults are left out. One that is not kept and has no default is None.
+    """
+    made: dict[str, Any] = {}
+    for name, parameter in inspect.signature(type(module).__init__).parameters.items():
+        if name == "self" or parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            continue
+        value: Any = getattr(module, name, None)
+        if hasattr(value, "to_diff_dict"):
+            kind = type(value)
+            given = {k: v for k, v in value.to_diff_dict().items() if _is_plain(v)}
+            made[name] = {"module": kind.__module__, "name": kind.__name__, "given": given}
+        elif _is_plain(value):
+            if value != parameter.default:
+                made[name] = {"value": value}
+        elif parameter.default is parameter.empty:
+            made[name] = None
+    return made
+
+
+def _is_plain(value: object) -> bool:
+    return isinstance(value, bool | int | float | str)
 
 
 def profile(files: dict[str, str], script: str) -> list[dict[str, object]]:

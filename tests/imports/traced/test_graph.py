@@ -12,7 +12,7 @@ from kernel_gym.imports.traced.graph import (
     operator,
     parse_trace,
 )
-from kernel_gym.tasks.dispatcher import NUMBERS, TENSORS, TYPES, dispatcher_operator
+from kernel_gym.tasks.dispatcher import NUMBERS, TENSORS, TYPES, dispatcher_operator, is_word
 
 
 def trace(op="aten.relu.default", args=None, outputs=None):
@@ -173,3 +173,11 @@ def test_nodes_and_constants_are_bounded():
     data["forward"]["nodes"][0]["data"] = [0.0] * (MAX_ELEMENTS + 1)
     with pytest.raises(GraphError, match="data"):
         parse_trace(data)
+
+
+def test_checks_of_solvers_are_taken_from_suites_only():
+    assert dispatcher_operator("_linalg_check_errors", "default", numbers=True) is not None
+    assert dispatcher_operator("_linalg_check_errors", "default") is None
+    assert is_word("_linalg_check_errors", "linalg.cholesky")
+    assert not is_word("_linalg_check_errors", "../a file")
+    assert not is_word("add", "linalg.cholesky")
