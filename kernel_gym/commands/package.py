@@ -125,19 +125,19 @@ def verify(
     from kernel_gym.packages import verify as verify_package
 
     with one_line_errors(), messages.status("evaluating"):
-        found = verify_package(folder, device, seed)
+        verification = verify_package(folder, device, seed)
     if json:
         print_json(
             {
-                "differences": list(found.differences),
-                "evidence": found.evidence.model_dump(mode="json"),
-                "speedup": found.evaluation.speedup,
-                "unseen_speedup": found.evaluation.unseen_speedup,
+                "differences": list(verification.differences),
+                "evidence": verification.evidence.model_dump(mode="json"),
+                "speedup": verification.evaluation.speedup,
+                "unseen_speedup": verification.evaluation.unseen_speedup,
             }
         )
-    elif not found.differences:
-        console.print(f"{folder}: borne out by a new verdict on {found.evaluation.device}")
-    for difference in () if json else found.differences:
+    elif not verification.differences:
+        console.print(f"{folder}: borne out by a new verdict on {verification.evaluation.device}")
+    for difference in () if json else verification.differences:
         console.print(f"{folder}: {difference}", markup=False, highlight=False)
-    if found.differences:
+    if verification.differences:
         raise typer.Exit(FAILED)

@@ -23,7 +23,7 @@ class PackageError(InputError, ValueError):
 
 
 class Measured(Record):
-    """What one timed workload gave."""
+    """The speed-up of one timed workload."""
 
     dims: dict[str, int]
     split: Split
@@ -95,11 +95,11 @@ def evidence_of(
             f"{task.id}: the record has version {evaluation.protocol_version} of the protocol, "
             f"expected {PROTOCOL_VERSION}: judge the source again"
         )
-    found = sha256(source.encode())
-    if found != evaluation.source_sha256 or task.id != evaluation.task:
+    digest = sha256(source.encode())
+    if digest != evaluation.source_sha256 or task.id != evaluation.task:
         raise PackageError(
             f"{task.id}: the record speaks of {evaluation.task} and a source with digest "
-            f"{evaluation.source_sha256[:12]}, found {found[:12]}: the source was changed"
+            f"{evaluation.source_sha256[:12]}, found {digest[:12]}: the source was changed"
         )
     rates = (evaluation.speedup, evaluation.unseen_speedup)
     lows = (evaluation.speedup_low, evaluation.unseen_speedup_low)
@@ -121,7 +121,7 @@ def evidence_of(
         unseen_speedup_low=unseen_low,
         workloads=_measured(evaluation),
         seed=evaluation.seed,
-        source_sha256=found,
+        source_sha256=digest,
         record_sha256=sha256(evaluation.model_dump_json().encode()),
         versions=evaluation.versions,
     )

@@ -29,7 +29,7 @@ class OutputFacts:
 
 @dataclass(frozen=True)
 class OperatorFacts:
-    """What the template of an operator needs.
+    """The values of the template of an operator.
 
     Attributes:
         entry: The name of the function.

@@ -11,7 +11,7 @@ from kernel_gym.packages.write import CANDIDATES, KERNEL
 from kernel_gym.records import Evaluation, Outcome
 from kernel_gym.tasks import get_task
 
-LEAST_SHARE = 0.97
+MIN_SPEEDUP_SHARE = 0.97
 """The share of a stated lower bound that a new verdict has to reach. The data of its draws are new,
 and modelled times differ a little by data."""
 MAX_FILE_BYTES = 64 << 20
@@ -19,7 +19,7 @@ MAX_FILE_BYTES = 64 << 20
 
 @dataclass(frozen=True)
 class Verification:
-    """What a new verdict on a package gave.
+    """The result of a new verdict on a package.
 
     Attributes:
         evidence: What the package states.
@@ -88,5 +88,5 @@ def _differences(evidence: Evidence, evaluation: Evaluation) -> list[str]:
     return [
         f"{name} is {found:.3f}, expected at least {stated:.3f}"
         for name, (found, stated) in pairs.items()
-        if found is not None and found < LEAST_SHARE * stated
+        if found is not None and found < MIN_SPEEDUP_SHARE * stated
     ]

@@ -80,8 +80,6 @@ class GymReward:
                 Episode(get_task(name), start=source)
                 for name, source in zip(task, start or [""] * len(task), strict=True)
             ]
-            if trainer_state is None:
-                raise ValueError("a step has no state of its trainer: give it, or `credit`")
             rewards = self._score(completions, episodes, step_draw(trainer_state), log_metric)
         if not self.leave_one_out:
             return rewards

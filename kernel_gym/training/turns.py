@@ -186,7 +186,7 @@ class Episodes:
         }
 
 
-def step_draw(state: TrainerState) -> str:
+def step_draw(state: TrainerState | None) -> str:
     """The name of the draw of a step. A resumed run draws the same again.
 
     Args:

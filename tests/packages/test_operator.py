@@ -65,11 +65,11 @@ def test_an_operator_traces_and_has_the_gradient_of_plain_pytorch(package, monke
         lambda *call: module.add_rms_norm(*call, 1e-5)[0], fullgraph=True, backend="aot_eager"
     )
     compiled(x, residual, weight).float().sum().backward()
-    found = [t.grad.clone() for t in (x, residual, weight)]
+    gradients = [t.grad.clone() for t in (x, residual, weight)]
     for t in (x, residual, weight):
         t.grad = None
     module.reference(x, residual, weight, 1e-5)[0].float().sum().backward()
-    assert all(torch.equal(g, t.grad) for g, t in zip(found, (x, residual, weight), strict=True))
+    assert all(torch.equal(g, t.grad) for g, t in zip(gradients, (x, residual, weight), strict=True))
     with FakeTensorMode():
         fake = (torch.empty(4, 8), torch.empty(4, 8), torch.empty(8))
         out, total = module.add_rms_norm(*fake, 1e-5)

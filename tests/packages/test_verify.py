@@ -11,9 +11,9 @@ from kernel_gym.packages.verify import verify
 
 
 def test_a_package_is_borne_out_by_a_new_verdict(package):
-    found = verify(package / "made", seed=11)
-    assert found.differences == ()
-    assert found.evaluation.seed == 11
+    verification = verify(package / "made", seed=11)
+    assert verification.differences == ()
+    assert verification.evaluation.seed == 11
 
 
 def test_a_claim_that_is_too_high_is_not_borne_out(package):

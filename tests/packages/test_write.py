@@ -24,10 +24,10 @@ from kernels import get_local_kernel
 module = get_local_kernel(Path({folder!r}), backend={backend!r}, trust_remote_code=True)
 x = torch.randn(64, 4096, device={device!r}).half()
 weight = torch.ones(4096, device={device!r}).half()
-found, _ = module.add_rms_norm(x, x, weight, 1e-5)
+out, _ = module.add_rms_norm(x, x, weight, 1e-5)
 right = torch.nn.functional.rms_norm((2 * x.float()), (4096,), eps=1e-5)
 print("reason", repr(module.reason(x, x, weight, 1e-5)))
-print("error", (found.float() - right).abs().max().item())
+print("error", (out.float() - right).abs().max().item())
 """
 
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import ctypes as ct
 import os
-import struct
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
@@ -29,13 +28,13 @@ from kernel_gym.sim.asm.module import read_module
 from kernel_gym.sim.asm.targets import TARGETS
 from kernel_gym.sim.asm.text import Module
 from kernel_gym.sim.compiler.decode import decode_kernel
-from kernel_gym.sim.constants import FIGURES
 from kernel_gym.sim.engine import suspects
 from kernel_gym.sim.engine.faults import Fault
 from kernel_gym.sim.engine.host_calls import HOST_CALL_ARGUMENT, HostCalls
 from kernel_gym.sim.engine.kernarg import Dim3, dim3, pack_kernarg
-from kernel_gym.sim.engine.kernel import Kernel, LoadedProgram, assign_registers
-from kernel_gym.sim.timing.model import LaunchModel, Modelled, Trace, l1_sets
+from kernel_gym.sim.engine.kernel import Kernel, LoadedProgram
+from kernel_gym.sim.engine.launch_request import launch_request
+from kernel_gym.sim.timing.model import LaunchModel, Modelled, Trace
 from kernel_gym.sim.timing.occupancy import Occupancy
 from kernel_gym.sim.timing.profile import hot_lines
 
@@ -51,7 +50,6 @@ __all__ = [
 ]
 
 _CACHED_KERNELS, _CACHED_MODULES = 256, 16
-_PACKET = struct.Struct("<HHHHHHIIIIIQQQQ")  # hsa_kernel_dispatch_packet_t
 
 
 @dataclass(frozen=True)
@@ -312,7 +310,7 @@ class Engine:
         workgroups = grid3[0] * grid3[1] * grid3[2]
         if workgroups == 0:
             return LaunchResult(None, 0.0 if model_time else None, {}, 0)
-        request, keep = self._request(kernel, grid3, block3, kernarg, lds, residency)
+        request, keep = launch_request(kernel, grid3, block3, kernarg, lds, residency, self.threads)
         request.time_limit_s = time_limit_s
         request.instruction_limit = instruction_limit or 0
         request.reverse_waves = reverse_waves
@@ -394,44 +392,6 @@ class Engine:
             for number, share in modelled.profile["lines"]
         )
         return modelled
-
-    def _request(
-        self,
-        kernel: Kernel,
-        grid: tuple[int, int, int],
-        block: tuple[int, int, int],
-        kernarg: bytes,
-        lds: int,
-        residency: Occupancy,
-    ) -> tuple[layouts.LaunchRequest, list[object]]:
-        """Returns the request, and objects that must live until the launch ends."""
-        request = layouts.LaunchRequest()
-        request.grid[:], request.block[:] = grid, block
-        request.lds_size, request.scratch_size = lds, kernel.scratch_bytes
-        # Scalar loads may read on to the end of a cache line: the loader pads the segment.
-        request.kernarg_size = -(-max(len(kernarg), kernel.kernarg_size, 1) // 64) * 64 + 64
-        segment = ct.create_string_buffer(kernarg, request.kernarg_size)
-        request.kernarg = ct.addressof(segment)
-        packet = ct.create_string_buffer(
-            _PACKET.pack(
-                *(0, 3, *block, 0, *(g * b for g, b in zip(grid, block, strict=True))),
-                *(kernel.scratch_bytes, lds, 0, request.kernarg, 0, 0),
-            ),
-            64,
-        )
-        request.packet = ct.addressof(packet)
-        data = kernel.decoded.data
-        if data is not None:
-            request.data, request.data_size = ct.addressof(data), len(data)
-        assign_registers(request, kernel.descriptor)
-        request.fill_row = layouts.NOT_WANTED
-        in_order = kernel.decoded.ordered or kernel.calls_host
-        request.threads = 1 if in_order else self.threads
-        compute_units = TARGETS[kernel.arch].compute_units
-        request.resident_limit = residency.workgroups_per_cu * compute_units
-        figures = FIGURES[kernel.arch]
-        request.l1_sets = l1_sets(residency, grid[0] * grid[1] * grid[2], figures)
-        return request, [segment, packet]
 
 
 def _as_bytes(code: bytes | str) -> bytes:
