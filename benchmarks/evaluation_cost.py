@@ -37,7 +37,7 @@ with Evaluator(device="sim:gfx942", secret=PUBLIC) as evaluator:
 """
 _TICKS = os.sysconf("SC_CLK_TCK")
 _BROKEN = {"triton": ("tl.load(", "tl.loaded("), "hip": ("blockIdx", "blockIndex")}
-"""Edits that do not compile: a name that the language lacks."""
+"""Names and what replaces them, so that a source does not compile."""
 _WRONG = {"triton": (".to(tl.float32)", ".to(tl.float32) + 1.0"), "hip": ("threadIdx.x;", "0;")}
 
 

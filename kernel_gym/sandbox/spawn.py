@@ -83,7 +83,7 @@ def _environment() -> dict[str, str]:
 class Template:
     """A process with all libraries loaded that forks workers and devices. Thread-safe.
 
-    It loads them while the judge continues. The first request waits until it is ready.
+    It loads them while the judge does other work. The first request waits until it is ready.
     """
 
     START_TIMEOUT = 600.0

@@ -9,9 +9,10 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from pathlib import Path
+
+from kernel_gym.sandbox.processor_times import descendants, read_proc
 
 PERIOD = 0.02
 """Least seconds between two measurements. Measuring two processes takes up to a millisecond."""
@@ -80,50 +81,38 @@ def held(pids: Iterable[int]) -> int:
     Page tables and unmapped files in memory count. A page that several processes share counts for
     each of them.
     """
-    return sum(_estimated(member) for pid in pids for member in _tree(pid))
+    return sum(_estimated(member) for pid in pids for member in descendants(pid))
 
 
 def held_exactly(pids: Iterable[int]) -> int:
     """The bytes that they hold, with each shared page counted once; takes milliseconds."""
-    return sum(_exact(member) for pid in pids for member in _tree(pid))
+    return sum(_exact(member) for pid in pids for member in descendants(pid))
 
 
 def _reason(memory: int) -> str:
     return f"used more than {memory / (1 << 30):g} GiB of host memory"
 
 
-def _tree(pid: int) -> Iterator[int]:
-    yield pid
-    threads: list[str] = []
-    with contextlib.suppress(OSError):
-        threads = os.listdir(f"/proc/{pid}/task")
-    for thread in threads:
-        with contextlib.suppress(OSError):
-            for child in Path(f"/proc/{pid}/task/{thread}/children").read_text().split():
-                yield from _tree(int(child))
-
-
 def _estimated(pid: int) -> int:
-    sizes = _sizes(f"/proc/{pid}/status", ("RssAnon", "RssShmem", "VmPTE"))
+    sizes = _sizes(f"{pid}/status", ("RssAnon", "RssShmem", "VmPTE"))
     return sizes["RssAnon"] + sizes["VmPTE"] + max(sizes["RssShmem"], _files_in_memory(pid))
 
 
 def _exact(pid: int) -> int:
-    shared = _sizes(f"/proc/{pid}/smaps_rollup", ("Pss_Anon", "Pss_Shmem"))
+    shared = _sizes(f"{pid}/smaps_rollup", ("Pss_Anon", "Pss_Shmem"))
     if not shared["Pss_Anon"]:  # readable for root alone: use the estimate
         return _estimated(pid)
-    tables = _sizes(f"/proc/{pid}/status", ("VmPTE",))["VmPTE"]
+    tables = _sizes(f"{pid}/status", ("VmPTE",))["VmPTE"]
     return shared["Pss_Anon"] + tables + max(shared["Pss_Shmem"], _files_in_memory(pid))
 
 
 def _sizes(file: str, names: tuple[str, ...]) -> dict[str, int]:
     """Reads some sizes from a file of /proc, in bytes; zeros where it cannot be read."""
     sizes = dict.fromkeys(names, 0)
-    with contextlib.suppress(OSError):
-        for line in Path(file).read_text().splitlines():
-            name, _, size = line.partition(":")
-            if name in sizes:
-                sizes[name] = int(size.split()[0]) << 10
+    for line in read_proc(file).decode().splitlines():
+        name, _, size = line.partition(":")
+        if name in sizes:
+            sizes[name] = int(size.split()[0]) << 10
     return sizes
 
 

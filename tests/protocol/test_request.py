@@ -54,7 +54,7 @@ EXAMPLES = (
     worker.LoadOnSimulator("hip", "launch", "text", [2], b"assembler", b"library"),
     template.Fork("device", {"threads": 1}, "", {}, {"memory": 1}, True, [], ["a"], {}),
     template.Kill(7, 0.5),
-    worker.BuildHip({"a.hip": ""}, [["clang", "a.hip"]], ["a.so"]),
+    worker.BuildHip({"a.hip": ""}, [["clang", "a.hip"]], ["a.so"], True),
 )
 
 

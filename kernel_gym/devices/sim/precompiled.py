@@ -31,10 +31,13 @@ BEGINNINGS = (
     ("hip/hip_runtime.h",),
 )
 """The includes with which sources begin, longer ones first."""
-_COMMENT = r"(?://[^\\\r\n\0]*|/\*[^\\\0*]*(?:\*(?!/)[^\\\0*]*)*\*/)"
-_REST = rf"[ \t]*{_COMMENT}?[ \t]*\r?\n"
-_INCLUDE = re.compile(rf"(?:{_REST})*[ \t]*#[ \t]*include[ \t]*<([\w./]+)>{_REST}")
-"""An include and what may stand before it. A backslash could join lines, so none is accepted."""
+_BLOCK_COMMENT = r"/\*[^\\\0*]*+(?:\*(?!/)[^\\\0*]*+)*+\*/[ \t]*+"
+_REST = rf"[ \t]*+(?://[^\\\r\n\0]*+|{_BLOCK_COMMENT})?+\r?\n"
+_INCLUDE = re.compile(rf"(?:{_REST})*+[ \t]*+#[ \t]*+include[ \t]*+<([\w./]++)>{_REST}")
+"""An include and what may stand before it. A backslash could join lines, so none is accepted.
+
+No part gives back what it has read: a hostile source takes no more time than its length.
+"""
 _HEADER, _DEVICE, _HOST = "begin.h", "device.pch", "host.pch"
 _STUB, _RULES, _READ = "stub.o", "rules.d", "read.json"
 _MADE = (_DEVICE, _HOST, _STUB)

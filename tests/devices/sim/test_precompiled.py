@@ -72,6 +72,12 @@ def test_a_source_gets_what_its_includes_say(name):
     assert beginning_of(source) == beginning
 
 
+@pytest.mark.parametrize("piece", [" ", "\t\n", "// ", "/*", "/**", "#include <", "//\n", "*/"])
+def test_a_long_source_is_read_once(piece):
+    assert beginning_of(piece * (1 << 18)) is None
+    assert beginning_of(f"// {piece * (1 << 18)}\\\n" + RUNTIME) is None
+
+
 @pytest.mark.parametrize("name", SOURCES)
 def test_code_and_messages_are_those_of_a_plain_build(chain, name):
     source = RUNTIME + SOURCES[name]
