@@ -4,8 +4,9 @@
 
 Parts: `smoke` (one evaluation, and what a call costs), `starts` (start kernels of the quickstart
 suite), `clock` (A/A and small differences), `attacks` (exploits for GPUs with their controls),
-`honest:FOLDER` (other kernels), `rate` (evaluations a minute with four evaluators). Each part
-prints a table. Exit code 1 if a start kernel, an honest kernel or an attack is judged wrongly.
+`variants:COUNT/SEED` (variants of exploits and of honest kernels), `problems` (kernels of all own
+tasks), `honest:FOLDER` (other kernels), `rate` (evaluations a minute with four evaluators). Each
+part prints a table. Exit code 1 if an honest kernel or an attack is judged wrongly.
 """
 
 from __future__ import annotations
@@ -43,6 +44,14 @@ def softmax(x):
     return out
 """
 AA_COMPARISONS = 24
+EVALUATORS = 6
+"""Evaluators of the parts that play many candidates."""
+END = [float("inf")]
+"""The time after which no part continues, of the monotonic clock."""
+PAIRS: list[int] = []
+"""Pairs of each comparison so far."""
+HELD_STAGES = ("train", "adversarial", "unseen", "time")
+"""Stages in which an evaluation has the GPU alone."""
 
 
 def main() -> int:
@@ -52,7 +61,7 @@ def main() -> int:
     parser.add_argument("--device", default="cuda:0")
     parser.add_argument("--seconds", type=float, default=500.0)
     options = parser.parse_args()
-    end = time.monotonic() + options.seconds
+    END[0] = end = time.monotonic() + options.seconds
     right = True
     for part in options.parts:
         name, _, argument = part.partition(":")
@@ -109,26 +118,76 @@ def honest(device: str, folder: str) -> bool:
 
 
 def attacks(device: str, pattern: str) -> bool:
-    """Plays exploits with `device: gpu` and their controls."""
-    from kernel_gym.evaluator import Evaluator
+    """Plays exploits with `device: gpu` and their controls, some evaluators at a time."""
     from kernel_gym.exploits import SUITE
     from kernel_gym.exploits.loader import load_exploits
-    from kernel_gym.records import Outcome
 
-    right = True
-    with Evaluator(device, seed=1) as judge:
-        for exploit in load_exploits(SUITE):
-            if exploit.device != "gpu" or not fnmatch.fnmatch(exploit.name, pattern or "*"):
-                continue
-            played = judge.evaluate(exploit.task, exploit.source)
-            passed = played.outcome is Outcome.PASSED
-            controls = [judge.evaluate(exploit.task, one) for one in exploit.controls * passed]
-            blocked = exploit.blocked(played, controls)
-            right = right and blocked
-            paid = [f"{one.speedup_low:.3f}" for one in (played, *controls) if one.speedup_low]
-            text = f"{played.outcome} {' '.join(paid)} {played.message[:90]}"
-            print(f"{'blocked' if blocked else 'PAID':8} {exploit.name:44} {text}", flush=True)
-    return right
+    exploits = [one for one in load_exploits(SUITE) if one.device == "gpu"]
+    return _played(device, [e for e in exploits if fnmatch.fnmatch(e.name, pattern or "*")])
+
+
+def variants(device: str, argument: str) -> bool:
+    """Plays variants of exploits that can run on a GPU, and a tenth as many of honest kernels.
+
+    The argument is their number and a seed, such as `300/7`.
+    """
+    from kernel_gym.exploits import SUITE
+    from kernel_gym.exploits.loader import load_exploits
+    from kernel_gym.exploits.mutation import honest_variants
+    from kernel_gym.exploits.mutation import variants as drawn
+    from kernel_gym.exploits.runner import runs_on
+
+    count, _, seed = (argument or "300/0").partition("/")
+    exploits = [one for one in load_exploits(SUITE) if runs_on(one, device)]
+    exploits = [one for one in exploits if one.task.language == "triton"]
+    tasks = list({one.task.id: one.task for one in exploits}.values())
+    fair = honest_variants(tasks, -(-int(count) // 10), int(seed or 0))
+    return _played(device, [*fair, *drawn(exploits, int(count), int(seed or 0))])
+
+
+def problems(device: str, argument: str) -> bool:
+    """Evaluates the kernel of every own task in Triton, some evaluators at a time."""
+    from kernel_gym.exploits.loader import Honest
+    from kernel_gym.exploits.runner import runs_on
+    from kernel_gym.tasks import get_task, task_ids
+
+    names = [name for name in task_ids() if name.startswith("triton2triton/")]
+    tasks = [task for task in map(get_task, names) if not task.problem.suite]
+    chosen = [Honest(task.id, task, task.kernel_source) for task in tasks]
+    return _played(device, [one for one in chosen if runs_on(one, device)])
+
+
+def _played(device: str, candidates: list[Any]) -> bool:
+    """Plays candidates; prints those that are judged wrongly, and counts."""
+    from kernel_gym.executors import make_executor
+    from kernel_gym.exploits.runner import run
+
+    played = right = 0
+    worst = 0.0
+    outcomes: dict[str, int] = {}
+    started = time.monotonic()
+    with make_executor("local", device=device, workers=EVALUATORS, seed=None) as executor:
+        for finding in run(executor, candidates):
+            record = finding.evaluation
+            played, right = played + 1, right + finding.right
+            outcomes[str(record.outcome)] = outcomes.get(str(record.outcome), 0) + 1
+            low = max([c.speedup_low for c in finding.controls if c.speedup_low], default=1.0)
+            if record.speedup_low:
+                worst = max(worst, record.speedup_low / low)
+            paid = [c.speedup_low for c in (record, *finding.controls)]
+            text = f"{record.outcome} {paid} {'' if finding.right else record.message[:160]}"
+            verdict = "right" if finding.right else "WRONG"
+            print(f"{verdict} {finding.candidate.name}: {text}", flush=True)
+            if time.monotonic() > END[0]:
+                print(f"stopped: no time for {len(candidates) - played} more")
+                break
+    minutes = (time.monotonic() - started) / 60
+    print(
+        f"{right} of {played} judged rightly, {played / minutes:.0f} a minute; {outcomes}; "
+        f"most that was paid, in times of the control: {worst:.3f}",
+        flush=True,
+    )
+    return right == played
 
 
 def clock(device: str, _: str) -> bool:
@@ -171,6 +230,8 @@ def _compared(gpu: Any, first: int, second: int, seed: int) -> tuple[float, floa
     ):
         result = compare_sessions(task, workload, one, two, seed, gpu, DeferredChecks())
     assert isinstance(result, PairedResult), result
+    assert not result.slowed, result
+    PAIRS.append(len(result.effects))
     return result.interval.mean, result.interval.half, result.candidate_seconds
 
 
@@ -190,7 +251,7 @@ def _print_clock(microseconds: float, share: float, same: list[Any], other: list
         f"worst {max(halves):.3%}, |mean| median {statistics.median(abs(m) for m, *_ in same):.3%}"
         f", coverage {covered:.0%} of {len(same)}; {share:.1%} more work told {told:.0%} of "
         f"{len(other)}, mean {statistics.fmean(m for m, *_ in other):.3%}; "
-        f"call {same[0][2] * 1e6:.2f} us",
+        f"call {same[0][2] * 1e6:.2f} us, pairs {statistics.fmean(PAIRS):.1f}",
         flush=True,
     )
 
@@ -221,7 +282,9 @@ def rate(device: str, argument: str) -> bool:
         for stage, value in wall.items():
             stages[stage] = stages.get(stage, 0.0) + value / len(records)
     text = ", ".join(f"{stage} {value:.2f}" for stage, value in stages.items())
+    held = sum(stages.get(stage, 0.0) for stage in HELD_STAGES)
     print(f"{len(records) / seconds * 60:.1f} evaluations a minute; seconds by stage: {text}")
+    print(f"an evaluation holds the GPU for {held:.2f} s ({', '.join(HELD_STAGES)})")
     print({one: outcomes.count(one) for one in set(outcomes)})
     return set(outcomes) == {"passed"}
 
@@ -257,6 +320,8 @@ PARTS = {
     "attacks": attacks,
     "honest": honest,
     "rate": rate,
+    "variants": variants,
+    "problems": problems,
 }
 
 if __name__ == "__main__":

@@ -167,12 +167,12 @@ SketchedCall = tuple[Mapping[str, int], Mapping[str, Value]]
 
 @dataclass(frozen=True)
 class TimedCall:
-    """Where a timed call has its inputs and leaves its results, in memory of the host."""
+    """Where a timed call has its inputs and leaves its results."""
 
     inputs: int
-    """The offset of the first input; the others follow without gaps."""
+    """The place that `SharedMemory.stage` has returned."""
     results: tuple[int, ...] = ()
-    """The offset of each output. Empty if they are not wanted."""
+    """The offset of each output in memory of the host. Empty if they are not wanted."""
 
 
 class SharedMemory(Protocol):
@@ -184,6 +184,17 @@ class SharedMemory(Protocol):
 
     def write(self, offset: int, data: torch.Tensor) -> int:
         """Copies bytes, uint8 [size], to an offset; returns the offset behind them."""
+
+    def stage(self, offset: int, pieces: Sequence[torch.Tensor]) -> int:
+        """Writes the inputs of one timed call, and waits until they are there.
+
+        Args:
+            offset: Where they begin if they go through memory of the host.
+            pieces: Their bytes, uint8 [size] each.
+
+        Returns:
+            Where they begin, for `TimedCall`.
+        """
 
     def read(self, offset: int, size: int) -> torch.Tensor:
         """Returns a copy of some bytes on the judge's device, uint8 [size]."""
@@ -248,16 +259,29 @@ class TimedSession(Session, Protocol):
     def select(self, inputs: Mapping[str, Value], dims: Mapping[str, int]) -> object | Failed:
         """Prepares calls of one form, of which values do not matter."""
 
-    def time_calls(self, calls: Sequence[TimedCall], graph: bool) -> list[float] | Failed | None:
-        """Times calls of the form that was selected last.
+    def time_calls(
+        self, order: Sequence[TimedSession], call: TimedCall, graph: bool
+    ) -> list[float] | Failed | None:
+        """Times a call of each of some sessions, of the forms that they have selected last.
+
+        All run in this session's launcher, one after the other, on the same inputs. Their code and
+        buffers get other places before.
 
         Args:
-            calls: The calls, which run one after the other.
-            graph: Whether each is the replay of a graph.
+            order: This session, and those that `beside` has returned for it.
+            call: The inputs of all, and the results of this session.
+            graph: Whether each call is the replay of a graph.
 
         Returns:
-            The seconds of each call, by events of the device that the source cannot reach. None if
-            a reference cannot be captured as a graph.
+            The seconds of each, by events of the device that no source can reach. None if a
+            reference cannot be captured as a graph.
+        """
+
+    def beside(self, other: TimedSession) -> TimedSession | None:
+        """Returns the same source in the launcher of another session, in turn with that one.
+
+        Two launchers differ in what a launch takes. The session needs not be closed. It is None if
+        the source is no plan.
         """
 
 

@@ -6,7 +6,7 @@ import ctypes
 from collections.abc import Sequence
 from typing import Any
 
-from kernel_gym.launcher.vendors import SIGNATURES, VendorTable
+from kernel_gym.launcher.vendors import SIGNATURES, MemoryHandle, VendorTable
 from kernel_gym.plans.limits import MAX_ARGUMENTS_BYTES
 
 # The numbers of *_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES and so on are those of CUDA and of HIP.
@@ -14,6 +14,7 @@ _STATIC_SHARED, _LOCAL, _REGISTERS = 1, 3, 4
 _NON_BLOCKING = 1
 _RELAXED = 2  # the mode of captures in which other threads may do anything
 _ALIGNMENT = 16
+_LAZY_PEERS = 1
 
 
 class DriverError(Exception):
@@ -109,6 +110,16 @@ class GpuDriver:
     def free(self, address: int) -> None:
         """Frees memory."""
         self._call("free", address)
+
+    def open_shared(self, handle: bytes) -> int:
+        """Opens memory of another process on this device; returns its address."""
+        function = getattr(self._library, self.vendor.open_shared)
+        function.argtypes = ctypes.c_void_p, MemoryHandle, ctypes.c_uint
+        address = ctypes.c_void_p()
+        content = MemoryHandle.from_buffer_copy(handle)
+        status = function(ctypes.byref(address), content, _LAZY_PEERS)
+        self._check(self.vendor.open_shared, status)
+        return address.value or 0
 
     def copy_in(self, address: int, data: bytes) -> None:
         """Copies bytes to the device and waits."""
@@ -244,3 +255,23 @@ class _ArgumentArea:
             self._pointers[number] = self._tail
         self._used, self._count = place - self._start, len(arguments)
         return self._pointers
+
+
+def handle_of(vendor: VendorTable, address: int) -> bytes | None:
+    """Returns the handle of memory that this process has allocated on the device.
+
+    Args:
+        vendor: The driver, whose context this thread has.
+        address: Where the memory begins.
+
+    Returns:
+        The handle; None where the driver shares no memory.
+    """
+    handle = MemoryHandle()
+    try:
+        function = getattr(ctypes.CDLL(vendor.library), vendor.share)
+    except (OSError, AttributeError):
+        return None
+    function.argtypes, function.restype = (ctypes.c_void_p, ctypes.c_uint64), ctypes.c_int
+    status = function(ctypes.byref(handle), address)
+    return None if status else bytes(handle.content)

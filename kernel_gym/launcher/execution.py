@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ctypes
 import random
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
+from functools import lru_cache
 
+from kernel_gym.launcher.device_memory import DeviceMemory
 from kernel_gym.launcher.driver import DriverError, GpuDriver
 from kernel_gym.launcher.layout import BufferLayout, draw_layout, room_for
 from kernel_gym.launcher.pieces import pieces
+from kernel_gym.launcher.timing import InputPlace
 from kernel_gym.plans.addresses import put_references
 from kernel_gym.plans.binary import features_of
 from kernel_gym.plans.types import (
@@ -19,6 +21,7 @@ from kernel_gym.plans.types import (
     FillStep,
     LaunchPlan,
     LaunchStep,
+    PlanCode,
     PlanStep,
     UploadStep,
 )
@@ -28,7 +31,7 @@ POISON = b"\xff"
 _WIDTHS = (4, 2, 1)
 """Bytes of the elements that a driver fills with, the widest first."""
 MAX_BALLAST = 8
-"""Code is loaded up to so many times, so that it lies at another place in each block."""
+"""Code is loaded up to so many times, so that it lies at another place in each turn."""
 MAX_LOCAL_BYTES = 64 << 10
 """Most bytes that a thread may have beside its registers: the driver keeps them for all threads."""
 
@@ -38,16 +41,18 @@ class PlanExecution:
 
     Nothing that a call writes is there when the next one begins: all memory of the plan is
     poisoned, inputs and constants are copied to it again, and code with variables is loaded again.
+    Each execution has its buffers and its code at other places, which are drawn.
 
     Args:
         driver: The device.
         plan: A plan that was parsed.
+        memory: Where its buffers are placed.
 
     Raises:
         DriverError: A code object does not load, a kernel is missing, or memory does not suffice.
     """
 
-    def __init__(self, driver: GpuDriver, plan: LaunchPlan) -> None:
+    def __init__(self, driver: GpuDriver, plan: LaunchPlan, memory: DeviceMemory) -> None:
         self._driver, self._plan = driver, plan
         self._modules: list[int] = []
         self._functions: list[int] = []
@@ -55,18 +60,19 @@ class PlanExecution:
         for code in plan.codes:
             if code.form is not driver.vendor.form:
                 raise DriverError(f"found {code.form}, expected {driver.vendor.form}")
-        self.recaptured = any(features_of(code).variables for code in plan.codes)
-        """Whether code has variables, so that it is loaded again for each call."""
+        self._has_variables = any(map(_has_variables, plan.codes))
         self._staged = [n for n, step in enumerate(plan.steps) if _staged_bytes(step) is not None]
         sizes = [0 if b.role is BufferRole.VARIABLE else b.size for b in plan.buffers]
         self.input_bytes = sum(b.size for b in plan.buffers if b.role is BufferRole.INPUT)
         """Bytes that `begin` copies from the host."""
         self._sizes = sizes + [_staged_bytes(plan.steps[number]) or 0 for number in self._staged]
-        self._memory = driver.allocate(room_for(self._sizes))
-        self._layout: BufferLayout
-        self._constants: list[tuple[int, ctypes.Array]] = []
-        self._shuffle = random.SystemRandom()
-        self.renew()
+        self._memory = memory.take(room_for(self._sizes))
+        self._graph = 0
+        shuffle = random.SystemRandom()
+        self._layout: BufferLayout = draw_layout(self._sizes, shuffle)
+        self._places = [self._memory + offset for offset in self._layout.offsets]
+        self._load(shuffle.randrange(MAX_BALLAST))
+        self._constants = [*self._staged_constants()]
 
     @property
     def facts(self) -> list[dict[str, int | str]]:
@@ -84,28 +90,30 @@ class PlanExecution:
             )
         ]
 
-    def renew(self) -> None:
-        """Places all buffers again, and loads all code again."""
-        self._layout = draw_layout(self._sizes, self._shuffle)
-        self._places = [self._memory + offset for offset in self._layout.offsets]
-        self._load(self._shuffle.randrange(MAX_BALLAST))
-        self._constants = [*self._staged_constants()]
-
-    def begin(self, inputs: int) -> None:
-        """Queues what makes a call independent of the one before.
+    def prepare(self, graph: bool) -> None:
+        """Loads code with variables again, and captures the steps if they have no graph.
 
         Args:
-            inputs: Where all inputs are in memory of the host, one behind the other.
+            graph: Whether `start` queues a graph.
         """
-        if self.recaptured:
+        if self._has_variables:
             self._driver.wait()
+            self._destroy_graph()
             self._load()
             self._constants = [*self._staged_constants()]
+        if graph and not self._graph:
+            self._graph = self._captured()
+
+    def begin(self, inputs: InputPlace) -> None:
+        """Queues what makes a call independent of the one before: poison, inputs and constants.
+
+        Args:
+            inputs: Where all inputs are, one behind the other.
+        """
         self._driver.fill(self._memory, POISON * 4, self._layout.size // 4)
         for number in self._arguments(BufferRole.INPUT):
             size = self._plan.buffers[number].size
-            self._driver.queue_copy_in(self._places[number], inputs, size)
-            inputs += size
+            inputs = inputs.copied(self._driver, self._places[number], size)
         for place, data in self._constants:
             self._driver.queue_copy_in(place, ctypes.addressof(data), len(data))
 
@@ -150,21 +158,32 @@ class PlanExecution:
                 return max(0, min(number - 1, len(self._plan.buffers) - 1))
         return None
 
-    def capture(self) -> tuple[Callable[[], None], Callable[[], None]]:
-        """Captures all steps; returns what queues them, and what destroys the graph."""
+    def start(self, graph: bool) -> None:
+        """Queues the steps of a call, as the graph that was captured or one by one."""
+        if graph:
+            self._driver.launch_graph(self._graph)
+        else:
+            self.queue()
+
+    def close(self) -> None:
+        """Unloads the code. The memory stays for the next plan."""
+        self._destroy_graph()
+        for module in self._modules:
+            self._driver.unload_module(module)
+        self._modules = []
+
+    def _captured(self) -> int:
         self._driver.begin_capture()
         try:
             self.queue()
         finally:
             graph = self._driver.end_capture()
-        return partial(self._driver.launch_graph, graph), partial(self._driver.destroy_graph, graph)
+        return graph
 
-    def close(self) -> None:
-        """Frees memory and code."""
-        self._driver.free(self._memory)
-        for module in self._modules:
-            self._driver.unload_module(module)
-        self._modules = []
+    def _destroy_graph(self) -> None:
+        if self._graph:
+            self._driver.destroy_graph(self._graph)
+        self._graph = 0
 
     def _load(self, ballast: int = 0) -> None:
         """Loads the code again, so that its variables have their initial values.
@@ -243,6 +262,11 @@ class PlanExecution:
         buffers = self._plan.buffers
         numbers = [number for number, buffer in enumerate(buffers) if buffer.role is role]
         return sorted(numbers, key=lambda number: buffers[number].number)
+
+
+@lru_cache(maxsize=64)
+def _has_variables(code: PlanCode) -> bool:
+    return features_of(code).variables
 
 
 def _filled(pattern: bytes) -> bytes | None:

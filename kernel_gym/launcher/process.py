@@ -55,6 +55,7 @@ class LauncherProcess:
         environment: Variables besides those of this process.
         pin: Whether the driver may pin the shared memory. The simulated HIP runtime would replace
             its pages.
+        staging: The handle of memory of the judge on the device; empty for none.
     """
 
     def __init__(
@@ -65,10 +66,12 @@ class LauncherProcess:
         library: str | None = None,
         environment: Mapping[str, str] | None = None,
         pin: bool = True,
+        staging: bytes = b"",
     ) -> None:
         ours, theirs = socket.socketpair()
         options = {"vendor": vendor, "library": library, "pipe": theirs.fileno(), "flush": flush}
         options |= {"file": shared.descriptor, "bytes": shared.size, "pin": pin}
+        options["staging"] = staging.hex()
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-m", "kernel_gym.launcher.main", json.dumps(options)],
             env=os.environ | dict(environment or {}),
@@ -99,27 +102,30 @@ class LauncherProcess:
             self.close()
             raise LauncherLostError(started["error"])
 
-    def load(self, plan: LaunchPlan) -> list[dict[str, Any]]:
-        """Loads a plan in place of the one before; returns facts about its kernels.
+    def load(self, number: int, plan: LaunchPlan) -> list[dict[str, Any]]:
+        """Loads a plan in place of the one with its number; returns facts about its kernels.
 
         Raises:
             PlanFailedError: It does not load.
         """
         header, codes, constants = write_plan(plan)
-        return self._ask(messages.LoadPlan(header, codes, constants)).header["kernels"]
+        return self._ask(messages.LoadPlan(number, header, codes, constants)).header["kernels"]
 
-    def load_reference(self, source: str, entry: str, arguments: list[Any]) -> None:
-        """Loads trusted code for PyTorch in place of a plan.
+    def load_reference(self, number: int, source: str, entry: str, arguments: list[Any]) -> None:
+        """Loads trusted code for PyTorch in place of the plan with its number.
 
         Raises:
             PlanFailedError: PyTorch failed.
         """
-        self._ask(messages.LoadReference(source, entry, arguments))
+        self._ask(messages.LoadReference(number, source, entry, arguments))
 
-    def execute(self, inputs: int, results: Sequence[int], noop: bool = False) -> int | None:
-        """Executes the plan once, on poisoned memory.
+    def execute(
+        self, number: int, inputs: int, results: Sequence[int], noop: bool = False
+    ) -> int | None:
+        """Executes a plan once, on poisoned memory.
 
         Args:
+            number: The plan.
             inputs: The offset of all inputs in the shared file, one behind the other.
             results: The offset of each output, then of each input as the call has left it.
             noop: Leave out launches.
@@ -130,17 +136,21 @@ class LauncherProcess:
         Raises:
             PlanFailedError: A kernel faulted, or it does not launch.
         """
-        return self._ask(messages.ExecutePlan(inputs, list(results), noop)).header["damaged"]
+        request = messages.ExecutePlan(number, inputs, list(results), noop)
+        return self._ask(request).header["damaged"]
 
     def time(self, calls: Sequence[Sequence[int]], graph: bool) -> list[float]:
-        """Returns the seconds of calls that run one after the other.
+        """Returns the seconds of calls with cold caches, which run one after the other.
 
         Args:
-            calls: For each call the offset of its inputs, then of its results, if they are wanted.
+            calls: For each call the number of its plan, the offset of its inputs, and the offset of
+                each output if anybody wants them. Offsets of inputs behind the shared file are in
+                the staging memory.
             graph: Whether the steps are captured as a graph and replayed.
 
         Raises:
             PlanFailedError: A kernel faulted, or it does not launch.
+            NoGraphError: A reference cannot be captured.
         """
         request = messages.TimeCalls([list(call) for call in calls], graph)
         return self._ask(request).header["seconds"]

@@ -6,10 +6,10 @@ It has a launcher of its own, with the same preparation, events and graphs as th
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from kernel_gym.launcher.driver import DriverError, GpuDriver
+from kernel_gym.launcher.timing import InputPlace
 
 if TYPE_CHECKING:
     import torch
@@ -35,13 +35,6 @@ class ReferenceExecution:
         DriverError: PyTorch failed.
     """
 
-    recaptured = False
-
-    @property
-    def input_bytes(self) -> int:
-        """Bytes that `begin` copies from the host."""
-        return sum(storage.nbytes for storage in self._storages)
-
     def __init__(self, driver: GpuDriver, source: str, entry: str, arguments: list[Any]) -> None:
         import torch
 
@@ -54,17 +47,37 @@ class ReferenceExecution:
         self._arguments = [self._argument(one) for one in arguments]
         self._results: tuple[Any, ...] = ()
         self.facts: list[dict[str, int | str]] = []
+        self._graph: Any = None
+        self._warm = False
 
-    def renew(self) -> None:
-        """Calls the function once more before times are taken, so that libraries are loaded."""
-        self.queue()
-        self._driver.wait()
+    def prepare(self, graph: bool) -> None:
+        """Calls the function once before times are taken, so that libraries are loaded.
 
-    def begin(self, inputs: int) -> None:
+        Args:
+            graph: Whether `start` replays a graph, which is captured once.
+
+        Raises:
+            NotCapturedError: PyTorch cannot capture a call.
+        """
+        if not self._warm:
+            self.queue()
+            self._driver.wait()
+            self._warm = True
+        if graph and self._graph is None:
+            self._graph = self._captured()
+
+    def begin(self, inputs: InputPlace) -> None:
         """Queues copies of the inputs."""
         for storage in self._storages:
-            self._driver.queue_copy_in(storage.data_ptr(), inputs, storage.nbytes)
-            inputs += storage.nbytes
+            inputs = inputs.copied(self._driver, storage.data_ptr(), storage.nbytes)
+
+    def start(self, graph: bool) -> None:
+        """Queues a call, as the graph that was captured or not."""
+        if not graph:
+            self.queue()
+            return
+        with self._torch.cuda.stream(self._stream):
+            self._graph.replay()
 
     def queue(self, noop: bool = False) -> None:
         """Calls the function.
@@ -91,12 +104,15 @@ class ReferenceExecution:
         self._driver.wait()
         return None
 
-    def capture(self) -> tuple[Callable[[], None], Callable[[], None]]:
-        """Captures a call; returns what queues it, and what destroys the graph.
+    def close(self) -> None:
+        """Frees the tensors."""
+        if self._graph is not None:
+            self._graph.reset()
+            self._graph = None
+        self._storages, self._arguments, self._results, self._kept = [], [], (), []
+        self._torch.cuda.empty_cache()
 
-        Raises:
-            NotCapturedError: PyTorch cannot capture it.
-        """
+    def _captured(self) -> Any:
         self._driver.wait()
         graph = self._torch.cuda.CUDAGraph()
         try:
@@ -104,16 +120,7 @@ class ReferenceExecution:
                 self.queue()
         except (DriverError, RuntimeError) as error:
             raise NotCapturedError(str(error).splitlines()[0][:300]) from None
-        return partial(self._replay, graph), graph.reset
-
-    def close(self) -> None:
-        """Frees the tensors."""
-        self._storages, self._arguments, self._results, self._kept = [], [], (), []
-        self._torch.cuda.empty_cache()
-
-    def _replay(self, graph: Any) -> None:
-        with self._torch.cuda.stream(self._stream):
-            graph.replay()
+        return graph
 
     def _argument(self, described: Any) -> Any:
         if not isinstance(described, dict):

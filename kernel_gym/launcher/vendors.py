@@ -45,6 +45,16 @@ SIGNATURES: Mapping[str, tuple[type, ...]] = {
 }
 """The types of the arguments of each function, equal for all drivers. Each returns a status."""
 
+HANDLE_BYTES = 64
+"""Bytes of a handle by which another process opens memory of a device, in CUDA and in HIP."""
+
+
+class MemoryHandle(ctypes.Structure):
+    """A handle, which `open_shared` functions take by value."""
+
+    _fields_ = (("content", ctypes.c_ubyte * HANDLE_BYTES),)
+
+
 _CUDA = {
     "load_module": "cuModuleLoadData",
     "unload_module": "cuModuleUnload",
@@ -131,6 +141,10 @@ class VendorTable:
     open: Callable[[ctypes.CDLL], int]
     error_text: Callable[[ctypes.CDLL, int], bytes]
     allow_shared: Callable[[ctypes.CDLL, ctypes.c_void_p, int], int]
+    share: str
+    """The function that returns the handle of memory."""
+    open_shared: str
+    """The function that opens memory of another process by its handle."""
 
 
 def _open_cuda(library: ctypes.CDLL) -> int:
@@ -165,8 +179,24 @@ def _hip_text(library: ctypes.CDLL, status: int) -> bytes:
 
 VENDORS = {
     "cuda": VendorTable(
-        "libcuda.so.1", CodeForm.CUBIN, _CUDA, _open_cuda, _cuda_text, _allow_cuda_shared
+        "libcuda.so.1",
+        CodeForm.CUBIN,
+        _CUDA,
+        _open_cuda,
+        _cuda_text,
+        _allow_cuda_shared,
+        "cuIpcGetMemHandle",
+        "cuIpcOpenMemHandle_v2",
     ),
-    "rocm": VendorTable("libamdhip64.so", CodeForm.HSACO, _HIP, _open_hip, _hip_text, lambda *_: 0),
+    "rocm": VendorTable(
+        "libamdhip64.so",
+        CodeForm.HSACO,
+        _HIP,
+        _open_hip,
+        _hip_text,
+        lambda *_: 0,
+        "hipIpcGetMemHandle",
+        "hipIpcOpenMemHandle",
+    ),
 }
 """The drivers, by the prefix of their devices' names. AMD's needs no permission for LDS."""

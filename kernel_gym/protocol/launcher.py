@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 from kernel_gym.protocol import values
-from kernel_gym.protocol.request import Answer, Request, parsed, raw
+from kernel_gym.protocol.request import Answer, BadRequestError, Request, parsed, raw
+
+MIN_CALL_FIELDS = 2
+"""A call that is timed states a plan and inputs."""
+
+
+def _calls(value: object, what: str) -> list[list[int]]:
+    calls = [values.wholes(call, what) for call in values.listed(values.anything)(value, what)]
+    if any(len(call) < MIN_CALL_FIELDS for call in calls):
+        raise BadRequestError(f"{what} has a call without a plan or without inputs")
+    return calls
 
 
 class LoadPlan(Request, verb="load_plan"):
-    """Loads a plan in place of the one before."""
+    """Loads a plan in place of the one with its number."""
 
+    number: int = parsed(values.whole)
     plan: dict[str, object] = parsed(values.mapping)
     """The JSON of the plan, in the form of `kernel_gym.plans.write`."""
     codes: bytes = raw()
@@ -18,6 +29,7 @@ class LoadPlan(Request, verb="load_plan"):
 class LoadReference(Request, verb="load_reference"):
     """Loads trusted code for PyTorch in place of a plan."""
 
+    number: int = parsed(values.whole)
     source: str = parsed(values.text)
     entry: str = parsed(values.text)
     arguments: list[object] = parsed(values.listed(values.anything))
@@ -25,8 +37,9 @@ class LoadReference(Request, verb="load_reference"):
 
 
 class ExecutePlan(Request, verb="execute"):
-    """Executes the plan once, with inputs and results in the shared file."""
+    """Executes a plan once, with inputs and results in the shared file."""
 
+    number: int = parsed(values.whole)
     inputs: int = parsed(values.whole)
     """Where the inputs begin, one behind the other."""
     results: list[int] = parsed(values.wholes)
@@ -36,10 +49,11 @@ class ExecutePlan(Request, verb="execute"):
 
 
 class TimeCalls(Request, verb="time"):
-    """Executes the plan several times, one call after the other, each with inputs of its own."""
+    """Executes plans one after the other with cold caches, and takes the time of each."""
 
-    calls: list[list[int]] = parsed(values.listed(values.wholes))
-    """For each call where its inputs begin, then where its results go, if anybody wants them."""
+    calls: list[list[int]] = parsed(_calls)
+    """For each call the number of its plan, where its inputs begin, and a place for each output if
+    anybody wants them. Inputs are in the shared file, or behind its end in the staging memory."""
     graph: bool = parsed(values.truth)
     """Whether the steps are captured as a graph and replayed."""
 

@@ -8,6 +8,8 @@ import pytest
 import torch
 
 from kernel_gym.devices.base import Call, Failed, FailureKind, NotOfferedError, TimedCall
+from kernel_gym.devices.placement import storage_bytes
+from kernel_gym.judge.protocol import TIMING
 from kernel_gym.judge.timing.deferred_checks import DeferredChecks
 from kernel_gym.judge.timing.fresh_inputs import FreshInputs
 from kernel_gym.judge.timing.gpu import compare_sessions
@@ -111,17 +113,21 @@ def test_two_sides_are_compared_on_fresh_inputs(gpu):
         result = compare_sessions(TASK, WORKLOAD, baseline, candidate, 3, gpu, deferred)
         assert isinstance(result, PairedResult), result
         assert result.graph
+        assert result.slowed == 0
+        assert len(result.alone) == -(-len(result.effects) // TIMING.alone_every)
         assert result.interval.mean == pytest.approx(0.0, abs=0.02)
         assert deferred.check() == ""
 
 
 def test_each_call_has_inputs_of_its_own(gpu):
     drawn = FreshInputs(TASK, WORKLOAD, 5, gpu.memory, torch.device("cpu"))
-    calls = drawn.draw(3, None) + drawn.draw(3, None)
-    size = inputs()["x"].nbytes
-    seen = [gpu.memory.read(call.inputs, size) for call in calls[3:]]
-    assert not torch.equal(seen[0], seen[1])
-    assert calls[0] == TimedCall(calls[3].inputs)
+    first, second = drawn.draw(), drawn.draw()
+    assert not torch.equal(first["x"], second["x"])
+    for given in (first, second):
+        call = drawn.place(given)
+        placed = gpu.memory.read(call.inputs, given["x"].nbytes)
+        assert torch.equal(placed, storage_bytes(given["x"]))
+        assert call == TimedCall(call.inputs)
 
 
 def test_a_kernel_that_writes_beside_its_output_is_found(gpu):

@@ -73,7 +73,7 @@ class Launcher:
 
     def load(self, plan):
         self.plan = plan
-        return self.process.load(plan)
+        return self.process.load(0, plan)
 
     def execute(self, inputs: bytes, noop: bool = False):
         """Returns the bytes of each output, then of each input."""
@@ -81,13 +81,13 @@ class Launcher:
         buffers = [b for b in self.plan.buffers if b.role is BufferRole.INPUT]
         sizes = [view.extent for view in self.plan.outputs] + [one.size for one in buffers]
         places = [HALF + sum(sizes[:number]) for number in range(len(sizes))]
-        self.damaged = self.process.execute(0, places, noop)
+        self.damaged = self.process.execute(0, 0, places, noop)
         pairs = zip(places, sizes, strict=True)
         return [self.shared.memory[place : place + size] for place, size in pairs]
 
     def time(self, inputs: bytes, calls: int, graph: bool):
         self.shared.memory[: len(inputs)] = inputs
-        return self.process.time([[0]] * calls, graph)
+        return self.process.time([[0, 0]] * calls, graph)
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,7 @@ from kernel_gym.devices.gpu.lock import GpuLock
 from kernel_gym.devices.gpu.programs import PlanProgram
 from kernel_gym.devices.gpu.recording import GpuRecorder
 from kernel_gym.devices.gpu.session import GpuSession
+from kernel_gym.devices.gpu.staging import StagingMemory
 from kernel_gym.sandbox.spawn import Child
 from kernel_gym.tasks.task import Task
 
@@ -61,9 +62,12 @@ class GpuDevice:
         self.description, self._recipe = description, recipe
         self._judge = JudgeMemory(description.torch_device)
         self._judge.reserve()
-        self.memory = HostMemory(description.shared_memory, description.torch_device)
+        where = description.torch_device
+        staging = StagingMemory(recipe.launcher.vendor, where)
+        self.memory = HostMemory(description.shared_memory, where, staging)
         self.lock = GpuLock(recipe.identity)
-        self._launchers = Launchers(recipe.launcher, self.memory.file)
+        launcher = replace(recipe.launcher, staging=staging.handle)
+        self._launchers = Launchers(launcher, self.memory.file)
 
     @property
     def noise_file(self) -> Path:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+from collections.abc import Sequence
 
 import torch
 
+from kernel_gym.devices.gpu.staging import StagingMemory
 from kernel_gym.launcher.shared_file import SharedFile
 
 ALIGNMENT = 256
@@ -18,11 +20,13 @@ class HostMemory:
     Args:
         size: Bytes.
         where: The judge's device, which copies to and from it.
+        staging: Memory on that device, which inputs of timed calls go to if they fit.
     """
 
-    def __init__(self, size: int, where: torch.device) -> None:
+    def __init__(self, size: int, where: torch.device, staging: StagingMemory) -> None:
         self.file = SharedFile(size)
         self.where = where
+        self._staging = staging
         self._bytes = torch.frombuffer(self.file.memory, dtype=torch.uint8)
         if where.type == "cuda":
             runtime = torch.cuda.cudart()
@@ -39,6 +43,23 @@ class HostMemory:
         end = offset + data.numel()
         self._bytes[offset:end].copy_(data, non_blocking=True)
         return end
+
+    def stage(self, offset: int, pieces: Sequence[torch.Tensor]) -> int:
+        """Writes the inputs of one call, and waits until they are there.
+
+        Args:
+            offset: Where they begin if they go through the host.
+            pieces: Their bytes, uint8 [size] each.
+
+        Returns:
+            Where they begin, for a launcher.
+        """
+        staged = 0 < sum(piece.numel() for piece in pieces) <= self._staging.size
+        end = 0 if staged else offset
+        for piece in pieces:
+            end = self._staging.write(end, piece) if staged else self.write(end, piece)
+        self.settle()
+        return self.size if staged else offset
 
     def read(self, offset: int, size: int) -> torch.Tensor:
         """Returns a copy of some bytes on the judge's device, uint8 [size]."""

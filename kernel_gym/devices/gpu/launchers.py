@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from kernel_gym.devices.base import InfraError
 from kernel_gym.launcher.process import LauncherLostError, LauncherProcess
 from kernel_gym.launcher.shared_file import SharedFile
 
 Loaded = TypeVar("Loaded")
+MAX_PLANS = 2
+"""Plans that a launcher has: of a candidate, and of the baseline that is timed beside it."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,8 @@ class LauncherRecipe:
     """Variables that select the GPU."""
     pin: bool = True
     """Whether the driver may pin the shared memory."""
+    staging: bytes = b""
+    """The handle of the judge's memory on the device, see `kernel_gym.devices.gpu.staging`."""
 
 
 class LauncherSlot:
@@ -43,9 +47,8 @@ class LauncherSlot:
 
     def __init__(self, recipe: LauncherRecipe, shared: SharedFile) -> None:
         self._recipe, self._shared = recipe, shared
-        self._key: object = None
+        self._loaded: dict[int, tuple[object, Any]] = {}
         self._process = self._start()
-        self._loaded: object = None
 
     def process(self) -> LauncherProcess:
         """Returns the launcher.
@@ -58,28 +61,37 @@ class LauncherSlot:
         try:
             self._process.ready()
         except LauncherLostError as error:
-            self._process = self._start()
+            self._process, self._loaded = self._start(), {}
             raise InfraError(f"a launcher could not be started: {error}") from error
         return self._process
 
-    def select(self, key: object, load: Callable[[LauncherProcess], Loaded]) -> Loaded:
-        """Loads something unless it is loaded already; returns what loading has returned.
+    def select(
+        self, key: object, load: Callable[[LauncherProcess, int], Loaded]
+    ) -> tuple[int, Loaded]:
+        """Loads something unless the launcher has it, in place of what was selected longest ago.
 
         Args:
             key: Identifies it.
-            load: Loads it.
+            load: Loads it under a number.
+
+        Returns:
+            Its number, and what loading has returned.
         """
         process = self.process()
-        if self._key is not key:
-            self._key = None
-            self._loaded = load(process)
-            self._key = key
-        return self._loaded  # type: ignore[return-value]
+        number = next((n for n, (known, _) in self._loaded.items() if known is key), None)
+        if number is not None:
+            self._loaded[number] = self._loaded.pop(number)
+            return number, self._loaded[number][1]
+        free = set(range(MAX_PLANS)) - self._loaded.keys()
+        number = min(free) if free else next(iter(self._loaded))
+        self._loaded.pop(number, None)
+        self._loaded[number] = key, load(process, number)
+        return number, self._loaded[number][1]
 
     def renew(self) -> None:
         """Ends the launcher and starts another one, which gets its device meanwhile."""
         self._process.close()
-        self._process, self._key = self._start(), None
+        self._process, self._loaded = self._start(), {}
 
     def close(self) -> None:
         """Ends the launcher."""
@@ -94,6 +106,7 @@ class LauncherSlot:
             recipe.library,
             recipe.environment,
             recipe.pin,
+            recipe.staging,
         )
 
 

@@ -47,6 +47,8 @@ class LoadedCall:
     aliases: Mapping[int, int]
     """The number of an input, by the number of an output that lies in it."""
     launches: int
+    number: int
+    """The launcher's number of it."""
     refused: tuple[str, ...] = ()
     plan: str = ""
     """The digest of its plan; empty if PyTorch runs it."""
@@ -73,6 +75,10 @@ class Program(Protocol):
         self, slot: LauncherSlot, inputs: Mapping[str, Value], dims: Mapping[str, int]
     ) -> LoadedCall | Failed:
         """Has a launcher load what a call of such a form does."""
+
+    @property
+    def is_plan(self) -> bool:
+        """Whether its calls are plans, which any launcher executes."""
 
     def close(self) -> None:
         """Ends its process."""
@@ -129,6 +135,11 @@ class PlanProgram:
             return loaded
         return replace(loaded, refused=planned.refused, plan=planned.sha256)
 
+    @property
+    def is_plan(self) -> bool:
+        """Returns True."""
+        return True
+
     def close(self) -> None:
         """Ends the recorder."""
         self._recorder.close()
@@ -164,7 +175,8 @@ class PlanProgram:
         if isinstance(loaded, Failed):
             return loaded
         try:
-            return median(self._slot.process().time([[0]] * TUNING_CALLS, graph=True))
+            calls = [[loaded.number, 0]] * TUNING_CALLS
+            return median(self._slot.process().time(calls, graph=True))
         except PlanFailedError as error:
             return Failed(FailureKind.RUNTIME, str(error))
 
@@ -195,14 +207,21 @@ class ReferenceProgram:
         key = self._forms.setdefault(form_key(request), object())
         form = [_reference_argument(value) for value in inputs.values()]
         try:
-            slot.select(
+            number, _ = slot.select(
                 key,
-                lambda process: process.load_reference(self._source, self._task.entry, form),
+                lambda process, number: process.load_reference(
+                    number, self._source, self._task.entry, form
+                ),
             )
         except PlanFailedError as error:
             return Failed(FailureKind.RUNTIME, str(error))
         views = tuple(map(_view, stated_outputs(self._task.problem, dims)))
-        return LoadedCall(views, {}, 1)
+        return LoadedCall(views, {}, 1, number)
+
+    @property
+    def is_plan(self) -> bool:
+        """Returns False: it would need PyTorch in the launcher of candidates."""
+        return False
 
     def close(self) -> None:
         """Has no process of its own."""
@@ -220,12 +239,12 @@ def _load(slot: LauncherSlot, plan: LaunchPlan, most: int) -> LoadedCall | Faile
         text = f"out of memory: a call has buffers of {size} bytes, expected {most} at most"
         return Failed(FailureKind.RUNTIME, text)
     try:
-        kernels = slot.select(plan, lambda process: process.load(plan))
+        number, kernels = slot.select(plan, lambda process, number: process.load(number, plan))
     except PlanFailedError as error:
         if _OUT_OF_MEMORY in str(error):
             raise MemoryUsedUpError(str(error)) from error
         return Failed(FailureKind.RUNTIME, f"a kernel does not load: {error}")
-    return LoadedCall(plan.outputs, _aliases(plan), plan.launches, facts=_facts(kernels))
+    return LoadedCall(plan.outputs, _aliases(plan), plan.launches, number, facts=_facts(kernels))
 
 
 def _facts(kernels: list[dict[str, Any]]) -> tuple[KernelFacts, ...]:

@@ -24,6 +24,7 @@ from kernel_gym.devices.base import (
     OutputTensor,
     SketchedCall,
     TimedCall,
+    TimedSession,
     WorkloadTooLargeError,
 )
 from kernel_gym.devices.gpu.host_memory import HostMemory, aligned
@@ -75,6 +76,7 @@ class GpuSession:
         self._slot, self._alone, self._release = slot, alone, release
         self.confinement = confinement
         self._facts: dict[str, KernelFacts] = {}
+        self._number = 0
 
     @property
     def timed(self) -> GpuSession:
@@ -118,7 +120,7 @@ class GpuSession:
             end = self.memory.write(end, data)
         self.memory.settle()
         try:
-            damaged = self._slot.process().execute(0, places, noop)
+            damaged = self._slot.process().execute(loaded.number, 0, places, noop)
         except (PlanFailedError, LauncherLostError) as error:
             return self._failed(error)
         if damaged is not None:
@@ -148,13 +150,27 @@ class GpuSession:
             return self._failed(error)
         if isinstance(loaded, LoadedCall):
             self._facts |= {one.name: one for one in loaded.facts}
+            self._number = loaded.number
         return loaded
 
-    def time_calls(self, calls: Sequence[TimedCall], graph: bool) -> list[float] | Failed | None:
-        """Times calls of the form that was selected, see `TimedSession.time_calls`."""
-        places = [[call.inputs, *call.results] for call in calls]
+    def beside(self, other: TimedSession) -> GpuSession | None:
+        """Returns the same program in the launcher of another session."""
+        if not self._program.is_plan or not isinstance(other, GpuSession):
+            return None
+        shared = self.memory, other._slot, self._alone, self.confinement
+        return GpuSession(self._task, self._program, *shared, release=lambda: None)
+
+    def time_calls(
+        self, order: Sequence[TimedSession], call: TimedCall, graph: bool
+    ) -> list[float] | Failed | None:
+        """Times a call of each session in this one's launcher, see `TimedSession.time_calls`."""
+        calls = []
+        for session in order:
+            assert isinstance(session, GpuSession)
+            results = call.results if session is self else ()
+            calls.append((session._number, call.inputs, *results))
         try:
-            return self._slot.process().time(places, graph)
+            return self._slot.process().time(calls, graph)
         except NoGraphError:
             return None
         except (PlanFailedError, LauncherLostError) as error:

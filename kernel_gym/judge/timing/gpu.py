@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import statistics
 import time
 from collections.abc import Mapping, Sequence
 
@@ -20,7 +21,7 @@ from kernel_gym.devices.base import (
     TimedSession,
 )
 from kernel_gym.judge.attempt import Attempt, Verdict, verdict_of
-from kernel_gym.judge.protocol import PLAUSIBILITY, TIMING
+from kernel_gym.judge.protocol import PLAUSIBILITY
 from kernel_gym.judge.timing.baselines import BaselineRunner
 from kernel_gym.judge.timing.deferred_checks import DeferredChecks
 from kernel_gym.judge.timing.fresh_inputs import FreshInputs
@@ -30,7 +31,6 @@ from kernel_gym.judge.timing.paired import (
     PairedBenchmark,
     PairedResult,
     PairedSetup,
-    trimmed_mean,
 )
 from kernel_gym.judge.timing.reported import impossible
 from kernel_gym.judge.timing.warmup import warm_up
@@ -45,9 +45,12 @@ from kernel_gym.tasks.sampling import (
 from kernel_gym.tasks.task import Task
 from kernel_gym.tasks.workload import Workload
 
+ALONE_CALLS = 8
+"""Calls of which the median is the time of a source by itself."""
+
 
 class PairedMethod:
-    """Times blocks of calls of baseline and candidate in turn."""
+    """Times calls of baseline and candidate in turn."""
 
     def build(self, attempt: Attempt) -> Verdict | None:
         """Loads the candidate and makes its plan for every workload.
@@ -157,6 +160,11 @@ def _time_workload(
         result = _compare(attempt, workload, "time again")
         if isinstance(result, PairedResult) and result.candidate_seconds < limit:
             return impossible(result.candidate_seconds, roofline, workload)
+    if isinstance(result, PairedResult) and result.slowed:
+        result = _compare(attempt, workload, "time again")
+        if isinstance(result, PairedResult) and result.slowed:
+            text = f"the baseline is {result.slowed:.0%} slower where the candidate has run"
+            return Verdict(Outcome.INVALID_TIMING, f"{text} on {workload}")
     if not isinstance(result, PairedResult):
         return result
     mean, half = result.interval.mean, result.interval.half
@@ -218,14 +226,18 @@ def compare_sessions(
     failed = candidate.select(inputs.first, workload.dims)
     if isinstance(failed, Failed):
         return failed
+    beside = baseline.beside(candidate)
+    failed = beside.select(inputs.first, workload.dims) if beside else None
+    if isinstance(failed, Failed):
+        raise InfraError(f"the baseline does not load beside the candidate: {failed.message}")
     setup = PairedSetup(
         draw=inputs.draw,
-        most_calls=inputs.most_calls,
-        verify=lambda: inputs.verify(deferred),
+        place=inputs.place,
+        verify=lambda drawn, call: inputs.verify(drawn, call, deferred),
         clock=time.perf_counter,
         rng=random.Random(seed),
     )
-    return PairedBenchmark(baseline, candidate, setup).run()
+    return PairedBenchmark(baseline, beside, candidate, setup).run()
 
 
 def seconds_alone(
@@ -250,10 +262,17 @@ def seconds_alone(
     failed = session.select(inputs.first, workload.dims)
     if isinstance(failed, Failed):
         return failed
-    calls = inputs.draw(min(TIMING.max_calls, inputs.most_calls), None)
-    seconds = session.time_calls(calls, graph=True)
-    if seconds is None:
-        seconds = session.time_calls(calls, graph=False)
-    if seconds is None:
-        return Failed(FailureKind.RUNTIME, "its calls cannot be timed")
-    return seconds if isinstance(seconds, Failed) else trimmed_mean(seconds)
+    times: list[float] = []
+    graph = True
+    for index in range(1 + ALONE_CALLS):
+        call = inputs.place(inputs.draw())
+        seconds = session.time_calls([session], call, graph)
+        if seconds is None:
+            graph = False
+            seconds = session.time_calls([session], call, graph=False)
+        if seconds is None:
+            return Failed(FailureKind.RUNTIME, "its calls cannot be timed")
+        if isinstance(seconds, Failed):
+            return seconds
+        times += seconds if index else []
+    return statistics.median(times)

@@ -26,8 +26,34 @@ class LogRatioInterval:
         """
         least, most = map(math.log, RATIO_CLAMP)
         beyond = self.mean - self.half > most or self.mean + self.half < least
-        width = max(TIMING.half_width, TIMING.half_width_share * abs(self.mean))
-        return beyond or self.half < width
+        return beyond or self.half < self.width
+
+    @property
+    def width(self) -> float:
+        """The half-width that is wanted."""
+        return max(TIMING.half_width, TIMING.half_width_share * abs(self.mean))
+
+
+def pairs_needed(effects: Sequence[float]) -> int:
+    """Returns how many pairs give the half-width that is wanted, from those of a first stage.
+
+    C. Stein, "A two-sample test for a linear hypothesis whose power is independent of the
+    variance", Annals of Mathematical Statistics 16(3), 1945: the spread of a first stage fixes the
+    number of all measurements. For normal values the mean does not depend on that spread, so an
+    interval over all of them keeps its coverage. A rule that looks at each new measurement stops
+    too early, when the spread looks small by chance.
+
+    Args:
+        effects: Log ratios of the first stage.
+
+    Returns:
+        An even number from that of the first stage to the limit of the protocol.
+    """
+    first, count = interval(effects), len(effects)
+    if first.settled:
+        return count
+    needed = math.ceil(count * (first.half / first.width) ** 2)
+    return min(TIMING.max_pairs, needed + needed % 2)
 
 
 def interval(effects: Sequence[float]) -> LogRatioInterval:

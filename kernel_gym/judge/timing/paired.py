@@ -1,8 +1,12 @@
 """Paired timing: baseline and candidate in turn on one GPU, and an interval of their ratio.
 
-This module implements rules 14 to 17 of docs/protocol.md. Blocks alternate in the order ABBA
-(baseline, candidate, candidate, baseline), so that a drift of the GPU's clocks affects both sides
-alike. The two sides of a pair have the same inputs, and no inputs are used in two pairs.
+This module implements rules 14 to 17 of docs/protocol.md. A pair is a call of each side on the same
+inputs. Which side is first is drawn for each pair.
+
+Two processes differ in what a launch takes, as long as they live. So both sides of a pair run in
+one launcher, which has the code and the memory of one side at a time. That launcher has run kernels
+of the candidate, so the baseline is called in a launcher of its own now and then: it may not be
+slower beside the candidate than it is there.
 """
 
 from __future__ import annotations
@@ -10,148 +14,189 @@ from __future__ import annotations
 import math
 import random
 import statistics
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from kernel_gym.devices.base import Failed, FailureKind, InfraError, TimedCall, TimedSession
 from kernel_gym.judge.attempt import Verdict
 from kernel_gym.judge.protocol import TIMING
-from kernel_gym.judge.timing.log_ratios import LogRatioInterval, interval
+from kernel_gym.judge.timing.log_ratios import LogRatioInterval, interval, pairs_needed
+from kernel_gym.tasks.problem import Value
 
 Ended = Failed | Verdict
 """Why a comparison ended without a result: the candidate failed, or a timed call was wrong."""
+Inputs = Mapping[str, Value]
 
 
 @dataclass
 class PairedResult:
     """The result of a comparison. Seconds are of one call."""
 
-    baseline_seconds: float
-    candidate_seconds: float
-    effects: list[float]
-    """For each pair of blocks log(baseline / candidate)."""
-    graph: bool
+    baseline: list[float] = field(default_factory=list)
+    """Seconds of the baseline in each pair."""
+    candidate: list[float] = field(default_factory=list)
+    alone: list[float] = field(default_factory=list)
+    """Seconds of the baseline in its own launcher; empty if it never ran beside the candidate."""
+    graph: bool = True
     """Whether calls were replays of graphs."""
 
     @property
+    def effects(self) -> list[float]:
+        """For each pair log(baseline / candidate)."""
+        return [math.log(b / c) for b, c in zip(self.baseline, self.candidate, strict=True)]
+
+    @property
     def interval(self) -> LogRatioInterval:
-        """The interval of all pairs so far."""
-        return interval(self.effects)
+        """The interval of all pairs so far. It is wider if the sides had two launchers."""
+        between = 0.0 if self.alone else TIMING.launcher_seconds / self.candidate_seconds
+        paired = interval(self.effects)
+        return LogRatioInterval(paired.mean, paired.half + between)
+
+    @property
+    def baseline_seconds(self) -> float:
+        """The median of the baseline."""
+        return statistics.median(self.baseline)
+
+    @property
+    def candidate_seconds(self) -> float:
+        """The median of the candidate."""
+        return statistics.median(self.candidate)
+
+    @property
+    def slowed(self) -> float:
+        """The share by which the baseline was slower beside the candidate than alone.
+
+        It is 0 if the difference is what two launchers may differ by.
+        """
+        if not self.alone:
+            return 0.0
+        alone, beside = statistics.median(self.alone), self.baseline_seconds
+        allowed = TIMING.launcher_seconds + TIMING.beside_share * alone
+        return beside / alone - 1 if beside - alone > allowed else 0.0
 
 
 @dataclass(frozen=True)
 class PairedSetup:
-    """The parts of a comparison other than its two sides."""
+    """The parts of a comparison other than its sides."""
 
-    draw: Callable[[int, int | None], Sequence[TimedCall]]
-    """Draws inputs for so many calls. One of them keeps its outputs, if its index is given."""
-    most_calls: int
-    """The most calls of a block."""
-    verify: Callable[[], Ended | None]
-    """Called after a candidate's block that keeps outputs. Returns what is wrong with them."""
+    draw: Callable[[], Inputs]
+    """Draws the inputs of a call."""
+    place: Callable[[Inputs, bool], TimedCall]
+    """Writes the inputs of a call, and makes room for its outputs if they are kept."""
+    verify: Callable[[Inputs, TimedCall], Ended | None]
+    """Called after a call whose outputs were kept. Returns what is wrong with them."""
     clock: Callable[[], float]
     """Monotonic seconds."""
     rng: random.Random
-    """Decides which blocks are verified."""
+    """Decides which side of a pair is first, and which calls are verified."""
 
 
 class PairedBenchmark:
-    """Runs the blocks of one workload.
+    """Times the pairs of one workload.
 
     Args:
-        baseline: One side. Its failure is a failure of the machine.
+        alone: The baseline in a launcher of its own. Its failures are failures of the machine.
+        beside: The baseline in the launcher of the candidate; None if it cannot run there.
         candidate: The other side. Its failure ends the comparison.
         setup: The other parts of the comparison.
     """
 
-    def __init__(self, baseline: TimedSession, candidate: TimedSession, setup: PairedSetup) -> None:
-        self._baseline, self._candidate, self._setup = baseline, candidate, setup
+    def __init__(
+        self,
+        alone: TimedSession,
+        beside: TimedSession | None,
+        candidate: TimedSession,
+        setup: PairedSetup,
+    ) -> None:
+        self._alone, self._beside, self._candidate = alone, beside, candidate
+        self._setup = setup
         self._graph = True
         self._verified = False
 
     def run(self) -> PairedResult | Ended:
         """Returns the result, or the failure that ended the comparison.
 
-        Raises:
-            InfraError: The baseline failed.
-        """
-        calls = min(TIMING.pilot_calls, self._setup.most_calls)
-        pilot = self._pair(calls, baseline_first=True)
-        if not isinstance(pilot, tuple):
-            return pilot
-        middle = math.sqrt(pilot[0] * pilot[1])
-        calls = min(int(TIMING.block_seconds / middle), TIMING.max_calls, self._setup.most_calls)
-        calls = max(1, calls)
-        pairs: list[tuple[float, float]] = []
-        result = PairedResult(*pilot, effects=[], graph=self._graph)
-        end = self._setup.clock() + TIMING.max_seconds
-        while not self._done(result, end):
-            pair = self._pair(calls, baseline_first=len(pairs) % 2 == 0, number=len(pairs))
-            if not isinstance(pair, tuple):
-                return pair
-            pairs.append(pair)
-            result.effects.append(math.log(pair[0] / pair[1]))
-        result.baseline_seconds, result.candidate_seconds = (
-            statistics.median(side) for side in zip(*pairs, strict=True)
-        )
-        return result
+        The number of pairs is fixed after the first ones, as in Stein's procedure with two stages
+        (`pairs_needed`): nobody looks at the mean until all pairs are measured.
 
-    def _pair(
-        self, calls: int, baseline_first: bool, number: int | None = None
-    ) -> tuple[float, float] | Ended:
-        """Runs a block of each side on the same inputs; returns seconds of a call of each.
+        Raises:
+            InfraError: The baseline failed in its own launcher.
+        """
+        result = PairedResult()
+        ended = self._pair(PairedResult(), None)  # warms up both sides
+        end = self._setup.clock() + TIMING.max_seconds
+        needed = TIMING.min_pairs
+        while ended is None and len(result.candidate) < needed:
+            ended = self._pair(result, len(result.candidate))
+            if len(result.candidate) == TIMING.min_pairs:
+                needed = pairs_needed(result.effects)
+            if len(result.candidate) >= TIMING.min_pairs and self._setup.clock() > end:
+                break
+        result.graph = self._graph
+        return ended or result
+
+    def _pair(self, result: PairedResult, number: int | None) -> Ended | None:
+        """Times a call of each side on the same inputs, and adds the times to a result.
 
         Args:
-            calls: The calls of a block.
-            baseline_first: The order of the two blocks.
-            number: The pairs before this one; None for the pilot, which is not verified.
+            result: Takes the times.
+            number: The pairs before this one; None for the first one, which is not counted.
         """
-        kept = None
-        if number is not None and self._draws(number):
-            kept = self._setup.rng.randrange(calls)
-        drawn = self._setup.draw(calls, kept)
-        baseline = self._baseline_block(drawn) if baseline_first else 0.0
-        candidate = self._block(self._candidate, drawn)
-        if isinstance(candidate, Failed):
-            return candidate
-        wrong = self._setup.verify() if kept is not None else None
+        inputs = self._setup.draw()
+        kept = number is not None and self._draws(number)
+        call = self._setup.place(inputs, kept)
+        baseline_first = self._setup.rng.random() < 0.5
+        if self._beside is None:
+            pair = self._in_two_launchers(inputs, call, baseline_first)
+        else:
+            order = [self._beside, self._candidate]
+            pair = self._times(self._candidate, order if baseline_first else order[::-1], call)
+        if isinstance(pair, Failed):
+            return pair
+        wrong = self._setup.verify(inputs, call) if kept else None
         if wrong is not None:
             return wrong
-        return baseline or self._baseline_block(drawn), candidate
+        baseline, candidate = pair if baseline_first else reversed(pair)
+        if self._beside is not None and (number or 0) % TIMING.alone_every == 0:
+            result.alone.append(self._trusted(inputs))
+        result.baseline.append(baseline)
+        result.candidate.append(candidate)
+        return None
 
-    def _baseline_block(self, drawn: Sequence[TimedCall]) -> float:
-        plain = [TimedCall(call.inputs) for call in drawn]
-        seconds = self._block(self._baseline, plain)
+    def _in_two_launchers(
+        self, inputs: Inputs, call: TimedCall, baseline_first: bool
+    ) -> list[float] | Failed:
+        """Times a baseline that cannot run beside the candidate; returns seconds in the order."""
+        first = self._trusted(inputs) if baseline_first else None
+        if first is not None:  # what it was given may be changed
+            call = TimedCall(self._setup.place(inputs, False).inputs, call.results)
+        candidate = self._times(self._candidate, [self._candidate], call)
+        if isinstance(candidate, Failed):
+            return candidate
+        return [*candidate, self._trusted(inputs)] if first is None else [first, *candidate]
+
+    def _trusted(self, inputs: Inputs) -> float:
+        """Times the baseline in its own launcher, on inputs that are written again."""
+        call = self._setup.place(inputs, False)
+        seconds = self._times(self._alone, [self._alone], call)
         if isinstance(seconds, Failed):
             raise InfraError(f"the baseline failed while it was timed: {seconds.message}")
-        return seconds
+        return seconds[0]
 
-    def _block(self, side: TimedSession, calls: Sequence[TimedCall]) -> float | Failed:
-        """Runs a block; returns the trimmed mean of its calls."""
-        seconds = side.time_calls(calls, self._graph)
+    def _times(
+        self, host: TimedSession, order: Sequence[TimedSession], call: TimedCall
+    ) -> list[float] | Failed:
+        seconds = host.time_calls(order, call, self._graph)
         if seconds is None:  # a reference waits for the device: neither side has graphs then
             self._graph = False
-            seconds = side.time_calls(calls, graph=False)
-        if seconds is None:
-            return Failed(FailureKind.RUNTIME, "its calls cannot be timed")
-        return seconds if isinstance(seconds, Failed) else trimmed_mean(seconds)
+            seconds = host.time_calls(order, call, graph=False)
+        return (
+            Failed(FailureKind.RUNTIME, "its calls cannot be timed") if seconds is None else seconds
+        )
 
     def _draws(self, number: int) -> bool:
-        """Decides whether the candidate's next block is verified; at least one of the first is."""
+        """Decides whether a call of the candidate is verified; at least one of the first is."""
         last = number == TIMING.min_pairs - 1 and not self._verified
         chosen = self._setup.rng.random() < TIMING.verified_share or last
         self._verified = self._verified or chosen
         return chosen
-
-    def _done(self, result: PairedResult, end: float) -> bool:
-        pairs = len(result.effects)
-        if pairs < TIMING.min_pairs or pairs % 2:
-            return False
-        return pairs >= TIMING.max_pairs or self._setup.clock() > end or result.interval.settled
-
-
-def trimmed_mean(seconds: Sequence[float]) -> float:
-    """Returns the mean without the largest and the smallest fifth."""
-    ordered = sorted(seconds)
-    cut = int(TIMING.trimmed_share * len(ordered))
-    return statistics.fmean(ordered[cut : len(ordered) - cut])
