@@ -69,7 +69,9 @@ def test_an_operator_traces_and_has_the_gradient_of_plain_pytorch(package, monke
     for t in (x, residual, weight):
         t.grad = None
     module.reference(x, residual, weight, 1e-5)[0].float().sum().backward()
-    assert all(torch.equal(g, t.grad) for g, t in zip(gradients, (x, residual, weight), strict=True))
+    assert all(
+        torch.equal(g, t.grad) for g, t in zip(gradients, (x, residual, weight), strict=True)
+    )
     with FakeTensorMode():
         fake = (torch.empty(4, 8), torch.empty(4, 8), torch.empty(8))
         out, total = module.add_rms_norm(*fake, 1e-5)
