@@ -91,6 +91,8 @@ class LoadOnSimulator(Request, verb="load"):
     source: str = parsed(fields.text)
     outputs: Sequence[int] = parsed(fields.wholes, ())
     """For HIP: which arguments of the launcher are outputs."""
+    plain: bool = parsed(fields.truth, False)
+    """For Triton: compile without optional passes, for a second opinion."""
     assembler: bytes = raw()
     """For HIP: the text of the device side."""
     library: bytes = raw()

@@ -101,6 +101,8 @@ class SimOptions:
     resident: bool = False
     launch_instructions: int | None = MAX_LAUNCH_INSTRUCTIONS
     plans: EvaluationPlans | None = None
+    plain: bool = False
+    """Whether Triton compiles without its optional passes."""
 
 
 class SimSession(ABC):
@@ -116,7 +118,7 @@ class SimSession(ABC):
     """Raw buffers in an answer of the worker."""
 
     def __init__(self, task: Task, options: SimOptions) -> None:
-        self._task, self._arch = task, options.arch
+        self._task, self._arch, self._options = task, options.arch, options
         trusted, kept = options.trusted, options.trusted or options.resident
         self._budget = None if kept else simulator_budget()
         self._family = None if trusted else Family(secrets.token_hex(8), FAMILY_MEMORY)
@@ -190,6 +192,10 @@ class SimSession(ABC):
     @abstractmethod
     def load(self, source: str, language: str | None = None) -> Failed | None:
         """Builds and loads a source."""
+
+    @abstractmethod
+    def second_opinion(self) -> SimSession:
+        """Opens a session with a compiler that leaves out optional passes."""
 
     @property
     def device_seconds(self) -> float:
