@@ -91,12 +91,12 @@ class LoadOnSimulator(Request, verb="load"):
     source: str = parsed(fields.text)
     outputs: Sequence[int] = parsed(fields.wholes, ())
     """For HIP: which arguments of the launcher are outputs."""
-    plain: bool = parsed(fields.truth, False)
-    """For Triton: compile without optional passes, for a second opinion."""
     assembler: bytes = raw()
     """For HIP: the text of the device side."""
     library: bytes = raw()
     """For HIP: the shared object of the host side."""
+    plain: bool = parsed(fields.truth, False)
+    """For Triton: compile without optional passes, for a second opinion."""
 
 
 # -- a recorder, which has no device

@@ -44,6 +44,7 @@ from kernel_gym.sim.engine.engine import (
     pack_kernarg,
 )
 from kernel_gym.sim.engine.faults import AUDIT_KINDS, COMPILER_KINDS
+from kernel_gym.sim.engine.host_calls import BUFFER_BYTES, HOST_CALL_ARGUMENT, HostCalls, Write
 from kernel_gym.sim.engine.kernarg import Dim3
 
 INLINE_ASSEMBLER = b"#ASMSTART"
@@ -93,6 +94,9 @@ class SimulatedGpu:
         self.findings: dict[tuple[str, ...], dict[str, Any]] = {}
         """Findings in launches that continued."""
         self._owned: set[int] = set()
+        self.print_to: Write | None = None
+        """Takes what kernels print. None: kernels that print or assert are refused."""
+        self._host_calls: HostCalls | None = None
         self.orders = Orders(self._regions)
         self._allocations_changed = True
         self._counter = 0
@@ -217,6 +221,8 @@ class SimulatedGpu:
             RefusedError: The device does not run such a kernel.
         """
         check_size(code)
+        if self.print_to is not None and HOST_CALL_ARGUMENT.encode() in code:
+            self._prepare_host_calls(self.print_to)
         try:
             kernel = self.engine.load(code, name, shared)
         except UnsupportedInstruction as error:
@@ -238,6 +244,14 @@ class SimulatedGpu:
             lds=kernel.lds_bytes,
             scratch=kernel.scratch_bytes,
         )
+
+    def _prepare_host_calls(self, write: Write) -> None:
+        """Allocates the buffer through which kernels print, when the first one wants to."""
+        if self._host_calls is None:
+            memory = self.arena.allocate(BUFFER_BYTES, "the buffer for calls of the host").start
+            self._host_calls = HostCalls(memory, write)
+            self.engine.serve_host_calls(self._host_calls)
+            self._allocations_changed = True
 
     def variable(self, name: str, code: bytes) -> Answer:
         """Finds a device variable of a module."""
@@ -277,7 +291,8 @@ class SimulatedGpu:
             self.engine.set_allocations([(a.start, a.size, a.label) for a in self.arena])
             self._allocations_changed = False
         self.used.begin(code, block[0] * block[1] * block[2], code.lds_bytes + lds)
-        kernarg = pack_kernarg(code, split(data, sizes), grid, block, lds)
+        buffer = self._host_calls.buffer if self._host_calls else 0
+        kernarg = pack_kernarg(code, split(data, sizes), grid, block, lds, buffer)
         by_compiler = self._waits_by_compiler and kernel in self._compiled
         go_on = self._go_on | (COMPILER_KINDS if by_compiler else frozenset())
         result, audited = self._run(code, (grid, block, kernarg), lds, go_on)
