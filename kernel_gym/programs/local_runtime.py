@@ -135,6 +135,7 @@ class LocalRuntime(SimRuntime):
             raise DeviceError(str(error)) from None
 
     def _ask(self, request: Request) -> dict[str, object]:
+        __tracebackhide__ = True
         message = ChannelMessage(*encode(request))
         return self.checked(sim_server.answer_program(self.gpu, message))
 

@@ -45,6 +45,7 @@ from kernel_gym.devices.placement import in_place_inputs, sketched_outputs, stor
 from kernel_gym.devices.plan_store import EvaluationPlans
 from kernel_gym.devices.sim import memory as sim_memory
 from kernel_gym.devices.sim.facts import read_kernels
+from kernel_gym.devices.sim.labels import tensor_label
 from kernel_gym.devices.sim.outputs import read_outputs
 from kernel_gym.devices.sim.worker import SimWorkerHandle
 from kernel_gym.protocol import device as device_messages
@@ -172,6 +173,7 @@ class SimSession(ABC):
             "code_cache": str(cache_folder("code")),
             "operators": operators_for(self._task, options.resident),
             "permitted": sorted(operators_of_candidate(self._task)),
+            "outputs": [output.name for output in self._task.problem.outputs],
             "margin": sim_memory.GUARD if self._task.problem.margin else 0,
         }
 
@@ -231,14 +233,17 @@ class SimSession(ABC):
         for name, value in inputs.items():
             if isinstance(value, torch.Tensor):
                 size = value.untyped_storage().nbytes()
-                buffers[name] = self._allocate(size, f"input {name!r}")
+                buffers[name] = self._allocate(size, tensor_label("input", name, value))
                 self._view(buffers[name], size).copy_(storage_bytes(value))
         return buffers
 
     def _place_outputs(self, dims: Mapping[str, int]) -> list[int]:
         """Allocates the outputs that HIP launchers write to."""
         sketched = sketched_outputs(self._task.problem, dims).items()
-        return [self._allocate(like.nbytes, f"output {name!r}") for name, like in sketched]
+        return [
+            self._allocate(like.nbytes, tensor_label("output", name, like))
+            for name, like in sketched
+        ]
 
     def _collect(
         self,

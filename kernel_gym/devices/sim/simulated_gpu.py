@@ -63,8 +63,8 @@ class SimulatedGpu:
             sampled alike),
             `same_addresses` (each call allocates from the same address), `operators` (a value of
             `Operators`), `permitted` (names of operators, see `operators_of_candidate`),
-            `code_cache` (a folder, see `Engine`), `reuse_addresses` (see `SimArena`),
-            `margin` and `go_on` (see `Engine.launch`).
+            `outputs` (their names), `code_cache` (a folder, see `Engine`),
+            `reuse_addresses` (see `SimArena`), `margin` and `go_on` (see `Engine.launch`).
         observer: Is called for each launch, fault and finding.
     """
 
@@ -83,6 +83,8 @@ class SimulatedGpu:
         self.operators = Operators(options.get("operators", Operators.NONE))
         self.permitted = frozenset(options.get("permitted", ()))
         self._margin = options.get("margin", 0)
+        self.output_names: tuple[str, ...] = tuple(options.get("outputs", ()))
+        """Names of the outputs of the task, for messages about their memory."""
         self._go_on = AUDIT_KINDS if options.get("go_on") else frozenset()
         self.sample_from(0)
         self.kernels: list[Kernel] = []
@@ -190,9 +192,9 @@ class SimulatedGpu:
             self._allocations_changed = True
         return messages.Done()
 
-    def allocate_for_worker(self, size: int) -> Answer:
+    def allocate_for_worker(self, size: int, label: str | None = None) -> Answer:
         """Allocates memory for the worker, which chooses neither its place nor its name."""
-        answer = self.allocate(size)
+        answer = self.allocate(size, label)
         if isinstance(answer, messages.Allocated):
             self._owned.add(answer.address)
         return answer
