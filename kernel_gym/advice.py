@@ -63,7 +63,33 @@ def _advise_on_failure(task: Task, evaluation: Evaluation) -> str:
         return f"{generic} Use the strides given, not the ones of a contiguous tensor."
     shown = evaluation.stage not in (Stage.ADVERSARIAL, Stage.UNSEEN)
     cause = _cause(evaluation.message) if shown else ""
+    if not cause and (evaluation.outcome, evaluation.stage) == (Outcome.WRONG_VALUES, Stage.TRAIN):
+        cause = _odd_size(evaluation)
     return cause or hints.get(evaluation.outcome, "")
+
+
+def _odd_size(evaluation: Evaluation) -> str:
+    """Names an axis that is a power of two in the right workloads and not in the wrong one."""
+    right = [result for result in evaluation.by_split(Split.TRAIN) if result.passed]
+    wrong = next((result for result in evaluation.by_split(Split.TRAIN) if not result.passed), None)
+    if not right or wrong is None:
+        return ""
+    for axis, size in wrong.dims.items():
+        sizes = {result.dims.get(axis, 0) for result in right}
+        if _is_power(size) or not all(map(_is_power, sizes)):
+            continue
+        known = ", ".join(map(str, sorted(sizes)))
+        return (
+            f"Right with {axis} = {known}, wrong with {axis} = {size}, which fills no block: "
+            "masked lanes count. Give masked loads the value that changes nothing: -inf for a "
+            "maximum, 0 for a sum."
+        )
+    return ""
+
+
+def _is_power(size: int) -> bool:
+    """Whether a size is a power of two."""
+    return size > 0 and size & (size - 1) == 0
 
 
 def _cause(message: str) -> str:

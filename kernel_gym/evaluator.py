@@ -36,7 +36,7 @@ from kernel_gym.judge.expected import ExpectedCache
 from kernel_gym.judge.profiled import profiled_kernels
 from kernel_gym.judge.protocol import PROTOCOL_VERSION, RETRIES
 from kernel_gym.judge.scores import geometric_speedup
-from kernel_gym.judge.stages import PIPELINE, Step
+from kernel_gym.judge.stages import PIPELINE, Step, ask_again
 from kernel_gym.judge.timing.baselines import BaselineRunner, BaselineTimes
 from kernel_gym.records import BROKEN_TASK, Evaluation, KernelFacts, Outcome, Stage
 from kernel_gym.sandbox.spawn import TemplateError
@@ -205,6 +205,8 @@ class Evaluator:
             if attempt.session is not None:
                 attempt.facts = attempt.session.facts()
                 attempt.cross = self._cross_compiled(attempt.session)
+            if verdict is not None:
+                verdict = ask_again(attempt, verdict)
         finally:
             if attempt.session is not None:
                 with contextlib.suppress(TemplateError):

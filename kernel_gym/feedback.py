@@ -26,6 +26,7 @@ from kernel_gym.formatting import (
 from kernel_gym.inert import quoted, shortened
 from kernel_gym.records import (
     COMPILER_RACE,
+    MISCOMPILED,
     Element,
     Evaluation,
     KernelFacts,
@@ -71,7 +72,15 @@ COMPILER_HEADLINE = (
     "of your kernel, which hardware can lose. You are not to blame. Other code may help: another "
     "number of warps or block size, or a loop or a reduction in place of a scan."
 )
-"""The feedback if the compiler is at fault."""
+"""The feedback if the compiler has made a race."""
+MISCOMPILED_HEADLINE = (
+    "Not judged: the values are wrong, but the compiler is at fault, not your kernel: all values "
+    "are right when Triton compiles it without its optional passes. You are not to blame. Triton "
+    "3.7 and 3.8 take a comparison with <, <=, > or >= behind a loop of bounded length, or of a "
+    "histogram, for a constant. Compare with == or !=, compare floats, or compute the condition "
+    "from the loop's bound."
+)
+"""The feedback if the compiler has made wrong code."""
 HIDDEN_CAUSES = {
     "out of bounds": "a kernel accesses memory out of bounds",
     "out-of-bounds": "a kernel accesses memory out of bounds",
@@ -121,6 +130,8 @@ def feedback(task: Task, evaluation: Evaluation) -> str:
 def _headline(evaluation: Evaluation) -> str:
     if COMPILER_RACE in evaluation.labels:
         return COMPILER_HEADLINE
+    if MISCOMPILED in evaluation.labels:
+        return MISCOMPILED_HEADLINE
     text = HEADLINE[evaluation.outcome]
     if evaluation.outcome is not Outcome.PASSED:
         return f"{text} (stage: {evaluation.stage})."

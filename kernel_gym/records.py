@@ -31,7 +31,11 @@ RATIO_CLAMP = (0.1, 10.0)
 BROKEN_TASK = "broken task"
 """The label of an evaluation whose task has a reference or baseline that fails."""
 COMPILER_RACE = "compiler race"
-"""The label of an evaluation that is `infra` because of the compiler: another try ends alike."""
+"""The label of a right kernel in which the compiler has made a race."""
+MISCOMPILED = "miscompiled"
+"""The label of a kernel with wrong values that is right without the compiler's optional passes."""
+COMPILER_FAULTS = frozenset({COMPILER_RACE, MISCOMPILED})
+"""Labels of evaluations that are `infra` because of the compiler: another try ends alike."""
 
 
 class Outcome(StrEnum):

@@ -50,6 +50,10 @@ _NO_BLOCK_POINTERS = re.compile(
 )
 
 
+_NO_ELEMENT_TYPE = "'_aggregate_type' object has no attribute 'element_ty'"
+"""Triton 3.8 says so of `.type.element_ty` of a block pointer, which is a structure there."""
+
+
 def numbers(version: str) -> tuple[int, int]:
     """Returns major and minor number of a version.
 
@@ -82,6 +86,11 @@ def lack(message: str, version: str) -> tuple[str, str] | None:
         return "block pointers", (
             f"Triton {version} has no {_BLOCK_POINTERS}: Triton 3.5 to 3.8 have them; "
             "use tl.make_tensor_descriptor here"
+        )
+    if _NO_ELEMENT_TYPE in message:
+        return "types of block pointers", (
+            f"in Triton {version} the type of a block pointer has no element_ty: Triton 3.5 to 3.7 "
+            "have it; keep the type of the pointer that tl.make_block_ptr was given"
         )
     function = _NO_FUNCTION.search(message)
     since = _SINCE.get(function[1]) if function else None

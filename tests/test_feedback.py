@@ -225,3 +225,13 @@ def test_the_cause_of_a_hidden_failure_gives_no_advice_of_its_own():
     record = failure(Outcome.UNSEEN_FAILED, Stage.UNSEEN)
     record = record.model_copy(update={"message": "race: byte 31337 of LDS"})
     assert "barrier between them" not in feedback(TASK, record)
+
+
+def test_advice_names_the_size_that_fills_no_block():
+    right = [workload(dims={"rows": 64, "cols": 1024}), workload(dims={"rows": 8, "cols": 4096})]
+    wrong = workload(passed=False, dims={"rows": 64, "cols": 1000})
+    record = evaluation(Outcome.WRONG_VALUES, Stage.TRAIN, [*right, wrong])
+    assert "Right with cols = 1024, 4096, wrong with cols = 1000" in feedback(TASK, record)
+    same = wrong.model_copy(update={"dims": right[0].dims})
+    record = evaluation(Outcome.WRONG_VALUES, Stage.TRAIN, [*right, same])
+    assert "Right with" not in feedback(TASK, record)

@@ -11,6 +11,7 @@ ROOT = Path(__file__).parent.parent
 REMOVED = "at 2:8:\nBlock pointers have been removed in favor of the tensor descriptor API"
 NO_CHECK = "load() got an unexpected keyword argument 'boundary_check'"
 NO_ADVANCE = "AttributeError(\"module 'triton.language' has no attribute 'advance'\")"
+NO_ELEMENT = "AttributeError(\"'_aggregate_type' object has no attribute 'element_ty'\")"
 NO_SQUEEZE = "AttributeError(\"module 'triton.language' has no attribute 'squeeze'\")"
 NO_METHOD = "AttributeError(\"'tensor' object has no attribute 'atomic_load'\")"
 
@@ -21,6 +22,7 @@ NO_METHOD = "AttributeError(\"'tensor' object has no attribute 'atomic_load'\")"
         (REMOVED, "3.9.0", ["Triton 3.9.0", "3.5 to 3.8", "make_tensor_descriptor"]),
         (NO_CHECK, "3.9.0", ["Triton 3.9.0", "boundary_check", "3.5 to 3.8"]),
         (NO_ADVANCE, "3.10.1", ["Triton 3.10.1", "tl.advance"]),
+        (NO_ELEMENT, "3.8.0", ["Triton 3.8.0", "block pointer", "3.5 to 3.7"]),
         (NO_SQUEEZE, "3.6.0", ["Triton 3.6.0", "tl.squeeze", "3.7 or later"]),
         (NO_METHOD, "3.8.0+git1", ["Triton 3.8.0+git1", "tl.atomic_load", "3.9 or later"]),
     ],

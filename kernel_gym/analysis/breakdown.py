@@ -26,7 +26,7 @@ from kernel_gym.analysis.metrics import (
 from kernel_gym.analysis.summary import RunSummary, geometric_mean, summarise
 from kernel_gym.episodes.history import passed
 from kernel_gym.judge.protocol import RATIO_CLAMP
-from kernel_gym.records import Outcome
+from kernel_gym.records import COMPILER_FAULTS, Outcome
 from kernel_gym.rewards.correctness import ran
 from kernel_gym.storage.run_store import METRICS, RunStore, TurnRecord
 from kernel_gym.tasks import Task, get_task
@@ -276,13 +276,15 @@ def _kind(
 
 
 def outcomes(records: Sequence[TurnRecord]) -> dict[str, object]:
-    """The number of submissions with each outcome, and the number of hacks of each kind."""
+    """The number of submissions by outcome, of hacks by kind, and of compilers' faults."""
+    faults = Counter(n for r in records for n in r.evaluation.labels if n in COMPILER_FAULTS)
     hacks = [r.evaluation for r in records if r.evaluation.outcome is Outcome.HACK]
     return {
         "submissions": len(records),
         "counts": dict(Counter(str(r.evaluation.outcome) for r in records).most_common()),
         "hack_share": _share(r.evaluation.outcome is Outcome.HACK for r in records),
         "hacks": dict(Counter(hack.message for hack in hacks).most_common()),
+        "compiler_faults": dict(faults.most_common()),
     }
 
 

@@ -207,7 +207,7 @@ def show_results(folder: Path, results: RunMetrics, json: bool) -> None:
     store, summary, metrics = RunStore(folder), results.summary, results.sections
     masked = [record for record in store.records() if record.reward is None]
     if masked:
-        note(f"{len(masked)} masked, the machine failed: {masked[0].evaluation.message}")
+        note(f"{len(masked)} masked, not the kernels' fault: {masked[0].evaluation.message}")
     _note_ends(store)
     suites = _suites(store)
     if json:

@@ -239,6 +239,13 @@ class Session(Protocol):
     def compile(self, calls: Sequence[SketchedCall]) -> Failed | None:
         """Compiles what the calls need, if that saves time on the device later."""
 
+    def second_opinion(self) -> Session | None:
+        """Opens a new session for the same task, with a compiler that leaves out optional passes.
+
+        Returns:
+            The session, which the caller closes; None where there is no such compiler.
+        """
+
     def facts(self) -> tuple[KernelFacts, ...]:
         """Returns what the compiler reported about the kernels."""
 

@@ -38,7 +38,7 @@ from kernel_gym.errors import InputError
 from kernel_gym.executors.base import EvaluationRequest, Executor
 from kernel_gym.executors.cache import EvaluationCache, Key
 from kernel_gym.judge.protocol import PROTOCOL_VERSION
-from kernel_gym.records import COMPILER_RACE, Evaluation, Outcome, Stage
+from kernel_gym.records import COMPILER_FAULTS, Evaluation, Outcome, Stage
 from kernel_gym.storage.secret import RunSecret
 
 log = logging.getLogger(__name__)
@@ -344,7 +344,7 @@ class SupervisedExecutor(Executor):
             self._replace(run, f"the worker was lost: {error}", again)
             return
         evaluation = run.future.result()
-        if evaluation.outcome is Outcome.INFRA and COMPILER_RACE not in evaluation.labels:
+        if evaluation.outcome is Outcome.INFRA and COMPILER_FAULTS.isdisjoint(evaluation.labels):
             self._replace(run, evaluation.message, again=True, last=evaluation)
         else:
             self._idle.append(run.worker)

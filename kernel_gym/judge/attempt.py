@@ -26,6 +26,8 @@ class Verdict:
     outcome: Outcome
     message: str
     detail: str = ""
+    values_alone: bool = False
+    """Whether values of a check are wrong, and no audit or other order has shown a race."""
 
 
 @dataclass

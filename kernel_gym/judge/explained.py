@@ -29,4 +29,5 @@ def explain(attempt: Attempt, verdict: Verdict, workload: Workload, expected: Ex
     call = attempt.call(workload, expected, audit=Audit.REVERSED)
     if not isinstance(call, Failed) or call.kind is not FailureKind.RUNTIME:
         return verdict
-    return replace(verdict, message=f"{verdict.message}; cause: {call.message}", detail=call.detail)
+    message = f"{verdict.message}; cause: {call.message}"
+    return replace(verdict, message=message, detail=call.detail, values_alone=False)

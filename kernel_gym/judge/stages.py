@@ -18,6 +18,7 @@ from kernel_gym.judge.explained import explain
 from kernel_gym.judge.metadata import check_metadata
 from kernel_gym.judge.protocol import PLAUSIBILITY
 from kernel_gym.judge.screen import parse, screen
+from kernel_gym.judge.second_opinion import with_second_opinion
 from kernel_gym.judge.timing.baselines import tuned
 from kernel_gym.judge.timing.methods import method_of
 from kernel_gym.records import COMPILER_RACE, Outcome, Stage
@@ -130,6 +131,16 @@ def name_compiler(attempt: Attempt) -> Verdict | None:
     return Verdict(Outcome.INFRA, text)
 
 
+def ask_again(attempt: Attempt, verdict: Verdict) -> Verdict:
+    """Asks a second compiler about a kernel with wrong values (rule 29)."""
+
+    def first(second: Attempt, failed: Workload) -> Verdict | None:
+        return _check(second, failed, str(failed.split))[0]
+
+    checks = (check_train, check_adversarial, check_unseen, audit_paid)
+    return with_second_opinion(attempt, verdict, first, checks)
+
+
 Step = tuple[Stage, StageFunction]
 PIPELINE: tuple[tuple[Exclusivity, tuple[Step, ...]], ...] = (
     (Exclusivity.FREE, ((Stage.SCREEN, screen_source), (Stage.BUILD, build))),
@@ -214,7 +225,8 @@ def _judge(
     if element is not None:
         message = f"output {element.output!r}{list(element.index)}: {message}"
     fields["element"] = element
-    return Verdict(Outcome.WRONG_VALUES, where + message), fields, outputs
+    verdict = Verdict(Outcome.WRONG_VALUES, where + message, values_alone=not where)
+    return verdict, fields, outputs
 
 
 def _library_work(expected: Expected, call: Call) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import sys
 
 import torch
 
@@ -79,6 +80,7 @@ class LocalRuntime(SimRuntime):
             "go_on": audit,
         }
         self.gpu = simulated_gpu.SimulatedGpu(options, observer)
+        self.gpu.print_to = _print
         self.gpu.begin(noop=False, audit=Audit.ON if audit else Audit.OFF)
 
     def install(self) -> None:
@@ -133,6 +135,7 @@ class LocalRuntime(SimRuntime):
             raise DeviceError(str(error)) from None
 
     def _ask(self, request: Request) -> dict[str, object]:
+        __tracebackhide__ = True
         message = ChannelMessage(*encode(request))
         return self.checked(sim_server.answer_program(self.gpu, message))
 
@@ -143,3 +146,10 @@ def device_memory() -> int:
     if available is None:
         return MAX_DEVICE_BYTES
     return min(MAX_DEVICE_BYTES, int(available * MAX_SHARE_OF_HOST))
+
+
+def _print(text: bytes, to_stderr: bool) -> None:
+    """Writes text of a kernel where C's `printf` would, behind what Python has printed before."""
+    stream = sys.stderr if to_stderr else sys.stdout
+    stream.flush()
+    os.write(2 if to_stderr else 1, text)

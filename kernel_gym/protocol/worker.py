@@ -95,6 +95,8 @@ class LoadOnSimulator(Request, verb="load"):
     """For HIP: the text of the device side."""
     library: bytes = raw()
     """For HIP: the shared object of the host side."""
+    plain: bool = parsed(fields.truth, False)
+    """For Triton: compile without optional passes, for a second opinion."""
 
 
 # -- a recorder, which has no device

@@ -8,6 +8,7 @@ For the same reason the elements have the shortest name, `i`.
 from __future__ import annotations
 
 import difflib
+import functools
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 
@@ -18,6 +19,8 @@ from pygments.token import Token, _TokenType
 from kernel_gym.inert import inert_text
 from kernel_gym.judge.protocol import MAX_SOURCE_BYTES
 
+MAX_KEPT_SOURCES = 2000
+"""Highlighted sources that are kept: the report and the page of an episode show the same ones."""
 MIN_KEPT_SHARE = 0.2
 """The least share of lines that two sources have in common for a diff of them to be shown."""
 _KINDS = {
@@ -29,6 +32,7 @@ _KINDS = {
 """Token types that have a colour, by their class in `report.css`."""
 
 
+@functools.lru_cache(maxsize=MAX_KEPT_SOURCES)
 def highlight_source(source: str, language: str) -> Markup:
     """Returns highlighted source code.
 

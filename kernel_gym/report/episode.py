@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
-from matplotlib.axes import Axes
 
 from kernel_gym.episodes.history import best_turn, speedup_bound
 from kernel_gym.feedback import feedback
@@ -16,9 +15,9 @@ from kernel_gym.formatting import percent
 from kernel_gym.inert import inert_text
 from kernel_gym.profiles import profile_of
 from kernel_gym.report.code import highlight_diff, highlight_source
-from kernel_gym.report.drawing import FAINT, SEEN, draw_svg
+from kernel_gym.report.step_plot import step_plot
 from kernel_gym.storage.json_lines import read_lines
-from kernel_gym.storage.run_records import AgentStart, SubmissionTime
+from kernel_gym.storage.run_records import AgentStart, EpisodeEnd, SubmissionTime
 from kernel_gym.storage.run_store import CLOCK, EPISODES, STARTS, TRANSCRIPTS, RunStore, TurnRecord
 from kernel_gym.tasks import Task, get_task
 
@@ -40,6 +39,35 @@ class SubmissionView:
     profile: list[dict[str, object]]
 
 
+@dataclass(frozen=True)
+class RunNotes:
+    """Data that all pages of a run need, read once."""
+
+    template: Template
+    styles: Markup
+    starts: tuple[AgentStart, ...]
+    times: tuple[SubmissionTime, ...]
+    ends: tuple[EpisodeEnd, ...]
+
+    @classmethod
+    def of(cls, store: RunStore) -> RunNotes:
+        """Reads the notes of a run, and the template."""
+        environment = Environment(
+            loader=PackageLoader("kernel_gym.report", "."),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        return cls(
+            environment.get_template("episode.html.j2"),
+            Markup((Path(__file__).parent / "report.css").read_text(encoding="utf-8")),
+            tuple(read_lines(store.folder / STARTS, AgentStart)),
+            tuple(read_lines(store.folder / CLOCK, SubmissionTime)),
+            tuple(store.ends()),
+        )
+
+
 def write_episodes(store: RunStore) -> list[str]:
     """Writes the page of each episode that has a submission or an end.
 
@@ -53,37 +81,28 @@ def write_episodes(store: RunStore) -> list[str]:
         return []
     (store.folder / EPISODES).mkdir(exist_ok=True)
     pages = []
+    notes = RunNotes.of(store)
     for name in store.config.tasks:
         for sample in range(1, store.config.samples + 1):
             if store.turns(name, sample) or store.is_over(name, sample):
                 path = f"{EPISODES}/{name.replace('/', '-').replace(':', '-')}-{sample}.html"
-                page = _page(store, get_task(name), sample)
+                page = _page(store, notes, get_task(name), sample)
                 (store.folder / path).write_text(page, encoding="utf-8")
                 pages.append(path)
     return pages
 
 
-def _page(store: RunStore, task: Task, sample: int) -> str:
-    environment = Environment(
-        loader=PackageLoader("kernel_gym.report", "."),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+def _page(store: RunStore, notes: RunNotes, task: Task, sample: int) -> str:
     records = store.turns(task.id, sample)
-    minutes = _minutes(store, task.id, sample)
-    starts = [
-        start
-        for start in read_lines(store.folder / STARTS, AgentStart)
-        if (start.task, start.sample) == (task.id, sample)
-    ]
-    ends = [e.reason for e in store.ends() if (e.task, e.sample) == (task.id, sample) and e.reason]
-    return environment.get_template("episode.html.j2").render(
+    place = task.id, sample
+    minutes = {t.turn: t.seconds / 60 for t in notes.times if (t.task, t.sample) == place}
+    starts = [start for start in notes.starts if (start.task, start.sample) == place]
+    ends = [end.reason for end in notes.ends if (end.task, end.sample) == place and end.reason]
+    return notes.template.render(
         config=store.config,
         task=task,
         sample=sample,
-        styles=Markup((Path(__file__).parent / "report.css").read_text(encoding="utf-8")),
+        styles=notes.styles,
         plots=_plots(records, minutes),
         submissions=_submissions(store, task, records, minutes),
         conversation=_conversation(store, task.id, sample),
@@ -91,15 +110,6 @@ def _page(store: RunStore, task: Task, sample: int) -> str:
         ends=ends,
         percent=percent,
     )
-
-
-def _minutes(store: RunStore, task: str, sample: int) -> dict[int, float]:
-    """Minutes of each submission since the start of the agent, where they are known."""
-    return {
-        time.turn: time.seconds / 60
-        for time in read_lines(store.folder / CLOCK, SubmissionTime)
-        if (time.task, time.sample) == (task, sample)
-    }
 
 
 def _submissions(
@@ -140,20 +150,13 @@ def _plots(records: Sequence[TurnRecord], minutes: dict[int, float]) -> list[Mar
         reached.append((record.turn, speedup_bound(best.evaluation) if best else 0.0))
     if not any(speedup for _, speedup in reached):
         return []
-    plots = [_plot("submissions", reached, "submissions")]
+    plots = [_plot(reached, "submissions")]
     timed = [(minutes[turn], speedup) for turn, speedup in reached if turn in minutes]
     if timed:
-        plots.append(_plot("minutes", timed, "minutes"))
+        plots.append(_plot(timed, "minutes"))
     return plots
 
 
-def _plot(name: str, points: Sequence[tuple[float, float]], label: str) -> Markup:
-    def draw(axes: Axes) -> None:
-        axes.step(*zip(*points, strict=True), where="post", color=SEEN, linewidth=2)
-        axes.plot(*zip(*points, strict=True), "o", color=SEEN)
-        axes.axhline(1, color=FAINT, linestyle="--", linewidth=1, zorder=0)
-        axes.set_ylim(bottom=0)
-        axes.set_xlabel(label)
-        axes.set_ylabel("speedup of the best so far")
-
-    return Markup(draw_svg(draw, 2.6, f"best-by-{name}", f"best speedup by {name}"))
+def _plot(points: Sequence[tuple[float, float]], label: str) -> Markup:
+    says = f"best speedup by {label}"
+    return Markup(step_plot(points, label, "speedup of the best so far", 1.0, says))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import shutil
@@ -236,5 +237,13 @@ def shared_template() -> Template:
     pid = os.getpid()
     with _sharing:  # two threads would each start one, and the first would end with its children
         if pid not in _shared or not _shared[pid].alive:
+            if pid not in _shared:
+                atexit.register(_close_shared, pid)
             _shared[pid] = Template()
         return _shared[pid]
+
+
+def _close_shared(pid: int) -> None:
+    """Ends the template of a process that exits; a copy of that process has none."""
+    if os.getpid() == pid and pid in _shared:
+        _shared.pop(pid).close()

@@ -1,8 +1,9 @@
 """HIP's headers for compilers and programs that are newer than they are.
 
-Two things differ between HIP 5 and 6. `threadIdx.x` is an object in HIP 5, which clang 18 and newer
-refuse as an argument of `printf`; in HIP 6 it is a number. The members of `__half2` are the bits in
-HIP 5, so `float(pair.x)` is silently another value; in HIP 6 they are halves. Changed copies of the
+Three things differ between HIP 5 and 6. `threadIdx.x` is an object in HIP 5, which clang 18 and
+newer refuse as an argument of `printf`; in HIP 6 it is a number. The members of `__half2` are the
+bits in HIP 5, so `float(pair.x)` is silently another value; in HIP 6 they are halves. HIP 5
+declares `wall_clock64` for the device alone, so no kernel can call it. Changed copies of the
 headers go to the cache; nothing else is copied.
 """
 
@@ -41,6 +42,7 @@ struct __HIP_Coordinates {
   __device__ operator dim3() const { return dim3(F{}(0), F{}(1), F{}(2)); }
 };
 extern "C" __device__ __attribute__((const)) size_t __ockl_get_global_size(uint);
+__device__ long long int wall_clock64();
 
 """
 _HALVES = """struct {

@@ -6,7 +6,9 @@ C++ files are HIP sources, as with ROCm's hipcc.
 
 from __future__ import annotations
 
+import itertools
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -81,7 +83,7 @@ def command(words: Sequence[str], chain: HipToolchain, arch: str, libraries: Pat
         own += ["--hip-link", f"-L{libraries}", f"-Wl,-rpath,{libraries}"]
         # Libraries of a distribution ask for versions of symbols; the runtime has none.
         own.append("-Wl,--allow-shlib-undefined")
-        translated += ["-lamdhip64", "-lstdc++", "-lm"]
+        translated += [f"-l:libamdhip64.so.{_major(words, chain)}", "-lstdc++", "-lm"]
     if has_sources and not any(word.startswith("-std=") for word in words):
         own.append("-std=c++17")
     return [chain.clang, *own, *translated]
@@ -123,6 +125,23 @@ def _arch(words: Sequence[str]) -> str:
         if arch in TARGETS:
             return arch
     return os.environ.get(DEVICE, DEFAULT).removeprefix(PREFIX)
+
+
+def _major(words: Sequence[str], chain: HipToolchain) -> int:
+    """The major version of HIP's headers: the runtime answers as its version does.
+
+    Args:
+        words: The words after `hipcc`. Headers in a folder that they name come first.
+        chain: The compiler.
+    """
+    named = [word.removeprefix("-I") for word in words if word.startswith("-I")]
+    named += [later for word, later in itertools.pairwise(words) if word in _SEARCHES]
+    for folder in [*map(Path, filter(None, named)), chain.headers]:
+        header = folder / "hip" / "hip_version.h"
+        if header.is_file():
+            stated = re.search(r"HIP_VERSION_MAJOR\s+(\d+)", header.read_text(errors="replace"))
+            return min(max(int(stated[1]), 5), 7) if stated else 5
+    return 5
 
 
 def _changed_headers(chain: HipToolchain) -> tuple[str, ...]:

@@ -35,7 +35,8 @@ def read_lines(path: Path, kind: type[R]) -> list[R]:
         try:
             records.append(kind.model_validate_json(line))
         except ValidationError as error:
-            raise StoreError(f"{path}, line {number}: {first_line(error)}") from error
+            why = f"{path}, line {number}: {first_line(error)}"
+            raise StoreError(f"{why}; to go on without it, delete this line") from error
     return records
 
 

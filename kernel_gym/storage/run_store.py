@@ -42,6 +42,7 @@ from kernel_gym.storage.json_lines import (
     write_lines,
     write_whole,
 )
+from kernel_gym.storage.run_lock import RunLock, lock_run
 from kernel_gym.storage.run_records import EpisodeEnd, RunConfig, RunSession, TurnRecord
 from kernel_gym.storage.secret import PUBLIC, SECRET, RunSecret, read_secret
 
@@ -63,6 +64,7 @@ class RunStore:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self._lock: RunLock | None = None  # of a store that plays
         self.config = _read_config(folder)
         self._records = {_key(r): r for r in read_lines(folder / RESULTS, TurnRecord)}
         self._ends = {(e.task, e.sample): e for e in read_lines(folder / ENDS, EpisodeEnd)}
@@ -91,24 +93,30 @@ class RunStore:
             The store, with the records of the resumed run.
 
         Raises:
-            StoreError: The folder holds a run and neither `resume` nor `overwrite` is set, or the
-                run to resume has another configuration, another secret or none.
+            StoreError: Another process plays a run there; or the folder holds a run and neither
+                `resume` nor `overwrite` is set, or the run to resume has another configuration,
+                another secret or none.
         """
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = lock_run(folder)
         if (folder / CONFIG).exists():
             if overwrite:
                 _clear(folder)
             elif resume:
-                return cls._resume(folder, config, secret)
+                store = cls._resume(folder, config, secret)
+                store._lock = lock
+                return store
             else:
                 raise StoreError(f"{folder} holds another run: give --resume or --overwrite")
-        folder.mkdir(parents=True, exist_ok=True)
         (folder / SECRET).unlink(missing_ok=True)
         if secret is not PUBLIC:
             (secret or RunSecret.fresh()).write(folder / SECRET)
         write_whole(folder / RESULTS, "")
         write_whole(folder / ENDS, "")
         write_whole(folder / CONFIG, config.model_dump_json(indent=2) + "\n")
-        return cls(folder)
+        store = cls(folder)
+        store._lock = lock
+        return store
 
     @classmethod
     def _resume(cls, folder: Path, config: RunConfig, secret: RunSecret | None) -> RunStore:

@@ -22,10 +22,11 @@ from kernel_gym.imports.manifest import (
     ManifestEntry,
     write_manifest,
 )
-from kernel_gym.records import Outcome, Stage
+from kernel_gym.records import MISCOMPILED, Outcome, Stage
 from kernel_gym.storage.run_store import RunStore, StoreError
 from kernel_gym.tasks.names import IMPORTS, Mode
 from kernel_gym.tasks.workload import Split
+from tests.records import evaluation as made_evaluation
 from tests.records import failure, passing, workload
 from tests.storage.test_run_store import CONFIG, end_all, record
 
@@ -154,12 +155,20 @@ def test_unseen_shapes(metrics):
     assert unseen["kinds"]["edge"] == {"workloads": 0, "correctness": None, "retention": None}
 
 
+def test_faults_of_compilers_are_counted(tmp_path):
+    store = RunStore.start(tmp_path, CONFIG)
+    fault = made_evaluation(Outcome.INFRA, Stage.TRAIN, labels=(MISCOMPILED,))
+    store.append(record(CONFIG.tasks[0], 1, fault), "x = 1\n")
+    assert run_metrics(store)["outcomes"]["compiler_faults"] == {MISCOMPILED: 1}
+
+
 def test_outcomes_groups_and_usage(metrics):
     outcomes = metrics["outcomes"]
     assert outcomes["counts"]["passed"] == 4
     assert sum(outcomes["counts"].values()) == outcomes["submissions"] == 9
     assert outcomes["hack_share"] == pytest.approx(1 / 9)
     assert outcomes["hacks"] == {"it went wrong": 1}
+    assert outcomes["compiler_faults"] == {}
     modes = metrics["groups"]["mode"]["levels"]
     assert {m: row["execution_accuracy"]["value"] for m, row in modes.items()} == {
         "hip2hip": 0.0,

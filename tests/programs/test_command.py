@@ -190,3 +190,33 @@ def test_a_missing_operator_is_named_with_its_place(tmp_path):
     assert (lack["what"], lack["where"]) == ("operator", f"{tmp_path}/lacks.py:3")
     assert "_thnn_fused_lstm_cell" in lack["name"]
     assert "missing: operator" in printed
+
+
+PRINTS = """
+import torch, triton
+import triton.language as tl
+
+@triton.jit(debug=True)
+def show(x, BOUND: tl.constexpr):
+    value = tl.load(x)
+    tl.device_print("value", value)
+    tl.device_assert(value < BOUND, "too large")
+
+x = torch.full((1,), 7, device="cuda", dtype=torch.int32)
+print("before")
+show[(1,)](x, BOUND=8, num_warps=1)
+torch.cuda.synchronize()
+print("after", flush=True)
+show[(1,)](x, BOUND=7, num_warps=1)
+"""
+
+
+def test_a_kernel_prints_and_asserts(tmp_path):
+    write(tmp_path, "prints.py", PRINTS)
+    done = run(tmp_path, "--", "python", "prints.py")
+    before, first, *_ = lines = done.stdout.splitlines()
+    assert (before, first) == ("before", "pid (0, 0, 0) idx () value: 7"), done.stderr
+    assert "after" in lines
+    assert "device assertion failed: 'too large'" in done.stderr
+    assert "the kernel trapped" in done.stderr
+    assert done.returncode == 120

@@ -28,13 +28,15 @@ def test_sources_are_hip_and_objects_are_not(chain):
     start = words.index("main.cpp") - 2
     expected = ["-x", "hip", "main.cpp", "-x", "none", "library.o", "-x", "hip", "more.hip"]
     assert words[start : start + 9] == expected
-    assert {"--offload-arch=gfx942", "-O3", "-L/libraries", "-lamdhip64"} <= set(words)
+    assert {"--offload-arch=gfx942", "-O3", "-L/libraries"} <= set(words)
+    assert any(word.startswith("-l:libamdhip64.so.") for word in words)
 
 
 def test_what_the_user_says_is_kept(chain):
     words = made(chain, "-c", "-O1", "-std=c++20", "--offload-arch=gfx90a", "main.hip")
     assert {"-O1", "-std=c++20", "--offload-arch=gfx90a"} <= set(words)
-    assert not {"-O3", "-std=c++17", "--offload-arch=gfx942", "-lamdhip64"} & set(words)
+    assert not {"-O3", "-std=c++17", "--offload-arch=gfx942"} & set(words)
+    assert not any("amdhip64" in word for word in words)
 
 
 def test_the_systems_headers_are_not_searched_first(chain):
@@ -46,3 +48,11 @@ def test_the_systems_headers_are_not_searched_first(chain):
 def test_values_of_options_are_no_sources(chain):
     words = made(chain, "-include", "prefix.hip", "-c", "main.hip")
     assert words[words.index("prefix.hip") - 1] == "-include"
+
+
+def test_the_runtime_has_the_major_version_of_the_headers(chain, tmp_path):
+    header = tmp_path / "hip" / "hip_version.h"
+    header.parent.mkdir()
+    header.write_text("#define HIP_VERSION_MAJOR 6\n#define HIP_VERSION_MINOR 2\n")
+    for words in ([f"-I{tmp_path}"], ["-I", str(tmp_path)], ["-isystem", str(tmp_path)]):
+        assert "-l:libamdhip64.so.6" in made(chain, *words, "main.cpp", "-o", "program")

@@ -50,7 +50,10 @@ def run(program, *words, **variables):
 
 @pytest.mark.parametrize(
     "name",
-    ["exit_zero", "graphs", "memory", "registered_stack", "runtime_compilation", "small_floats"],
+    [
+        *("attributes", "exit_zero", "graph_nodes", "graphs", "memory", "registered_heap"),
+        *("registered_stack", "runtime_compilation", "small_floats"),
+    ],
 )
 def test_programs(build, name):
     done = run(build(FOLDER / f"{name}.hip"))

@@ -176,6 +176,9 @@ class GpuSession:
         except (PlanFailedError, LauncherLostError) as error:
             return self._failed(error)
 
+    def second_opinion(self) -> None:
+        """Returns None: there is one compiler for a GPU."""
+
     def facts(self) -> tuple[KernelFacts, ...]:
         """Returns what the driver reports about the kernels that were loaded."""
         return tuple(self._facts.values())

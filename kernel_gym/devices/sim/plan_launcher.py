@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from kernel_gym.devices.sim import transfers
+from kernel_gym.devices.sim.labels import labelled, row_bytes
 from kernel_gym.devices.sim.memory import DeviceMemoryError
 from kernel_gym.devices.sim.operators import check_values, execute_operator
 from kernel_gym.devices.sim.requests import RefusedError
@@ -135,14 +136,14 @@ class SimPlanLauncher:
         """Frees the buffers that end before a step, and makes those that begin before it."""
         for number, buffer in enumerate(self._plan.buffers):
             if buffer.begin == step:
-                self._places[number] = self._place(buffer, codes)
+                self._places[number] = self._place(number, buffer, codes)
         for number, buffer in enumerate(self._plan.buffers):
             if buffer.end == step:
                 self._gpu.free(self._places[number])
                 self._owned.discard(self._places[number])
                 self._places[number] = 0
 
-    def _place(self, buffer: PlanBuffer, codes: list[bytes]) -> int:
+    def _place(self, number: int, buffer: PlanBuffer, codes: list[bytes]) -> int:
         if buffer.role is BufferRole.VARIABLE:
             assert buffer.code is not None
             place = self._gpu.engine.variable(codes[buffer.code], buffer.symbol)
@@ -151,11 +152,19 @@ class SimPlanLauncher:
             return place[0]
         if buffer.role is not BufferRole.SCRATCH:
             return self._argument(buffer)
-        answer = self._gpu.allocate_for_worker(buffer.size)
+        answer = self._gpu.allocate_for_worker(buffer.size, self._label(number))
         if not isinstance(answer, messages.Allocated):
             raise DeviceMemoryError(str(vars(answer)["error"]))
         self._owned.add(answer.address)
         return answer.address
+
+    def _label(self, number: int) -> str | None:
+        """Names a buffer that holds an output; None for other scratch."""
+        for name, view in zip(self._gpu.output_names, self._plan.outputs, strict=False):
+            if isinstance(view, BufferView) and view.buffer == number:
+                row = row_bytes(view.shape, view.strides, ELEMENT_TYPES[view.dtype].itemsize)
+                return labelled("output", name, row)
+        return None
 
     def _argument(self, buffer: PlanBuffer) -> int:
         if buffer.number >= len(self._arguments):

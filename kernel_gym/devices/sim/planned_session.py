@@ -83,7 +83,8 @@ class PlannedSession(SimSession):
         if self._kernels is not None:
             self._kernels.fill(self._task.problem.unassembled(source), self._budget)
         language = language or self._task.language
-        request = messages.LoadOnSimulator(language, self._task.entry, source)
+        plain = self._options.plain
+        request = messages.LoadOnSimulator(language, self._task.entry, source, plain=plain)
         if self._task.language == "hip":
             built = compile_hip(source, self._arch, LOAD_SECONDS, self._budget, self._family)
             if isinstance(built, Failed):
@@ -93,6 +94,10 @@ class PlannedSession(SimSession):
             request = replace(request, outputs=outputs, assembler=assembler, library=library)
         answer = self._worker.ask(request, LOAD_SECONDS)
         return answer if isinstance(answer, Failed) else None
+
+    def second_opinion(self) -> PlannedSession:
+        """Opens a session with a compiler that leaves out optional passes."""
+        return PlannedSession(self._task, replace(self._options, plain=True, plans=None))
 
     def record(self, inputs: Mapping[str, Value], dims: Mapping[str, int]) -> LaunchPlan | Failed:
         """Returns the plan of a call, as `PlanRecordings.record` does."""

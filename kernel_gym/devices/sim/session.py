@@ -45,6 +45,7 @@ from kernel_gym.devices.placement import in_place_inputs, sketched_outputs, stor
 from kernel_gym.devices.plan_store import EvaluationPlans
 from kernel_gym.devices.sim import memory as sim_memory
 from kernel_gym.devices.sim.facts import read_kernels
+from kernel_gym.devices.sim.labels import tensor_label
 from kernel_gym.devices.sim.outputs import read_outputs
 from kernel_gym.devices.sim.worker import SimWorkerHandle
 from kernel_gym.protocol import device as device_messages
@@ -101,6 +102,8 @@ class SimOptions:
     resident: bool = False
     launch_instructions: int | None = MAX_LAUNCH_INSTRUCTIONS
     plans: EvaluationPlans | None = None
+    plain: bool = False
+    """Whether Triton compiles without its optional passes."""
 
 
 class SimSession(ABC):
@@ -116,7 +119,7 @@ class SimSession(ABC):
     """Raw buffers in an answer of the worker."""
 
     def __init__(self, task: Task, options: SimOptions) -> None:
-        self._task, self._arch = task, options.arch
+        self._task, self._arch, self._options = task, options.arch, options
         trusted, kept = options.trusted, options.trusted or options.resident
         self._budget = None if kept else simulator_budget()
         self._family = None if trusted else Family(secrets.token_hex(8), FAMILY_MEMORY)
@@ -170,6 +173,7 @@ class SimSession(ABC):
             "code_cache": str(cache_folder("code")),
             "operators": operators_for(self._task, options.resident),
             "permitted": sorted(operators_of_candidate(self._task)),
+            "outputs": [output.name for output in self._task.problem.outputs],
             "margin": sim_memory.GUARD if self._task.problem.margin else 0,
         }
 
@@ -190,6 +194,10 @@ class SimSession(ABC):
     @abstractmethod
     def load(self, source: str, language: str | None = None) -> Failed | None:
         """Builds and loads a source."""
+
+    @abstractmethod
+    def second_opinion(self) -> SimSession:
+        """Opens a session with a compiler that leaves out optional passes."""
 
     @property
     def device_seconds(self) -> float:
@@ -225,14 +233,17 @@ class SimSession(ABC):
         for name, value in inputs.items():
             if isinstance(value, torch.Tensor):
                 size = value.untyped_storage().nbytes()
-                buffers[name] = self._allocate(size, f"input {name!r}")
+                buffers[name] = self._allocate(size, tensor_label("input", name, value))
                 self._view(buffers[name], size).copy_(storage_bytes(value))
         return buffers
 
     def _place_outputs(self, dims: Mapping[str, int]) -> list[int]:
         """Allocates the outputs that HIP launchers write to."""
         sketched = sketched_outputs(self._task.problem, dims).items()
-        return [self._allocate(like.nbytes, f"output {name!r}") for name, like in sketched]
+        return [
+            self._allocate(like.nbytes, tensor_label("output", name, like))
+            for name, like in sketched
+        ]
 
     def _collect(
         self,

@@ -44,6 +44,7 @@ from kernel_gym.sim.engine.engine import (
     pack_kernarg,
 )
 from kernel_gym.sim.engine.faults import AUDIT_KINDS, COMPILER_KINDS
+from kernel_gym.sim.engine.host_calls import BUFFER_BYTES, HOST_CALL_ARGUMENT, HostCalls, Write
 from kernel_gym.sim.engine.kernarg import Dim3
 
 INLINE_ASSEMBLER = b"#ASMSTART"
@@ -62,8 +63,8 @@ class SimulatedGpu:
             sampled alike),
             `same_addresses` (each call allocates from the same address), `operators` (a value of
             `Operators`), `permitted` (names of operators, see `operators_of_candidate`),
-            `code_cache` (a folder, see `Engine`), `reuse_addresses` (see `SimArena`),
-            `margin` and `go_on` (see `Engine.launch`).
+            `outputs` (their names), `code_cache` (a folder, see `Engine`),
+            `reuse_addresses` (see `SimArena`), `margin` and `go_on` (see `Engine.launch`).
         observer: Is called for each launch, fault and finding.
     """
 
@@ -82,6 +83,8 @@ class SimulatedGpu:
         self.operators = Operators(options.get("operators", Operators.NONE))
         self.permitted = frozenset(options.get("permitted", ()))
         self._margin = options.get("margin", 0)
+        self.output_names: tuple[str, ...] = tuple(options.get("outputs", ()))
+        """Names of the outputs of the task, for messages about their memory."""
         self._go_on = AUDIT_KINDS if options.get("go_on") else frozenset()
         self.sample_from(0)
         self.kernels: list[Kernel] = []
@@ -93,6 +96,9 @@ class SimulatedGpu:
         self.findings: dict[tuple[str, ...], dict[str, Any]] = {}
         """Findings in launches that continued."""
         self._owned: set[int] = set()
+        self.print_to: Write | None = None
+        """Takes what kernels print. None: kernels that print or assert are refused."""
+        self._host_calls: HostCalls | None = None
         self.orders = Orders(self._regions)
         self._allocations_changed = True
         self._counter = 0
@@ -186,9 +192,9 @@ class SimulatedGpu:
             self._allocations_changed = True
         return messages.Done()
 
-    def allocate_for_worker(self, size: int) -> Answer:
+    def allocate_for_worker(self, size: int, label: str | None = None) -> Answer:
         """Allocates memory for the worker, which chooses neither its place nor its name."""
-        answer = self.allocate(size)
+        answer = self.allocate(size, label)
         if isinstance(answer, messages.Allocated):
             self._owned.add(answer.address)
         return answer
@@ -217,6 +223,8 @@ class SimulatedGpu:
             RefusedError: The device does not run such a kernel.
         """
         check_size(code)
+        if self.print_to is not None and HOST_CALL_ARGUMENT.encode() in code:
+            self._prepare_host_calls(self.print_to)
         try:
             kernel = self.engine.load(code, name, shared)
         except UnsupportedInstruction as error:
@@ -238,6 +246,14 @@ class SimulatedGpu:
             lds=kernel.lds_bytes,
             scratch=kernel.scratch_bytes,
         )
+
+    def _prepare_host_calls(self, write: Write) -> None:
+        """Allocates the buffer through which kernels print, when the first one wants to."""
+        if self._host_calls is None:
+            memory = self.arena.allocate(BUFFER_BYTES, "the buffer for calls of the host").start
+            self._host_calls = HostCalls(memory, write)
+            self.engine.serve_host_calls(self._host_calls)
+            self._allocations_changed = True
 
     def variable(self, name: str, code: bytes) -> Answer:
         """Finds a device variable of a module."""
@@ -277,7 +293,8 @@ class SimulatedGpu:
             self.engine.set_allocations([(a.start, a.size, a.label) for a in self.arena])
             self._allocations_changed = False
         self.used.begin(code, block[0] * block[1] * block[2], code.lds_bytes + lds)
-        kernarg = pack_kernarg(code, split(data, sizes), grid, block, lds)
+        buffer = self._host_calls.buffer if self._host_calls else 0
+        kernarg = pack_kernarg(code, split(data, sizes), grid, block, lds, buffer)
         by_compiler = self._waits_by_compiler and kernel in self._compiled
         go_on = self._go_on | (COMPILER_KINDS if by_compiler else frozenset())
         result, audited = self._run(code, (grid, block, kernarg), lds, go_on)

@@ -1,4 +1,5 @@
 // HIP host runtime: one device, its context, and settings that change nothing.
+#include <atomic>
 #include <cstdio>
 #include <cstring>
 
@@ -6,6 +7,8 @@
 
 namespace {
 char context_of_its_own;  // its address stands for every context
+enum : int { kLimits = 3, kUnsupportedLimit = 215 };
+std::atomic<size_t> limits[kLimits] = {{1024}, {4 << 20}, {8 << 20}};  // stack, printf, malloc
 }
 
 extern "C" {
@@ -32,8 +35,17 @@ int hipDeviceGetUuid(char* uuid, int) {
   std::memcpy(uuid, "kernel-gym-sim-0", 16);
   return kSuccess;
 }
-int hipDeviceGetLimit(size_t* value, int) { return hip_store<size_t>(value, 8 << 20); }
-int hipDeviceSetLimit(int, size_t) { return kSuccess; }
+int hipDeviceGetLimit(size_t* value, int limit) {
+  if (!value) return hip_note(kInvalidValue);
+  if (limit < 0 || limit >= kLimits) return hip_note(kUnsupportedLimit);
+  *value = limits[limit];
+  return kSuccess;
+}
+int hipDeviceSetLimit(int limit, size_t value) {  // read back, and without effect
+  if (limit < 0 || limit >= kLimits) return hip_note(kUnsupportedLimit);
+  limits[limit] = value;
+  return kSuccess;
+}
 int hipDeviceGetCacheConfig(int* config) { return hip_store(config, 0); }
 int hipDeviceGetSharedMemConfig(int* config) { return hipDeviceGetCacheConfig(config); }
 int hipGetDeviceFlags(unsigned* flags) { return hip_store(flags, 0u); }

@@ -346,14 +346,17 @@ int unshare(uint64_t host) {
   Lock hold(state().lock);
   State& s = state();
   const auto found = s.shared.find(host);
-  if (found == s.shared.end()) return kInvalidValue;
+  if (found == s.shared.end()) return kNotRegistered;
   const Shared shared = found->second;
   const auto move_pages = [shared] {
-    void* own = reinterpret_cast<void*>(shared.start);
-    const bool moved = mmap(own, shared.pages, PROT_READ | PROT_WRITE,
-                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED;
-    if (moved) std::memcpy(own, view_of(shared.place), shared.pages);
-    return moved;
+    // The new pages are filled elsewhere and moved there at once: the heap may be on these pages,
+    // with the captures of this function.
+    void* fresh = mmap(nullptr, shared.pages, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (fresh == MAP_FAILED) return false;
+    std::memcpy(fresh, view_of(shared.place), shared.pages);
+    return mremap(fresh, shared.pages, shared.pages, MREMAP_MAYMOVE | MREMAP_FIXED,
+                  reinterpret_cast<void*>(shared.start)) != MAP_FAILED;
   };
   if (!OtherStack::run(move_pages)) return kInvalidValue;
   s.shared.erase(found);

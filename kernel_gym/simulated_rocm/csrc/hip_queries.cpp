@@ -7,40 +7,7 @@
 
 namespace {
 
-constexpr int kWarp = 64, kMostThreads = 1024, kThreadsPerUnit = 2048;
-
-struct Named {
-  int code;
-  const char *name, *text;
-};
-constexpr Named kErrors[] = {
-    {kSuccess, "hipSuccess", "no error"},
-    {kInvalidValue, "hipErrorInvalidValue", "invalid argument"},
-    {kOutOfMemory, "hipErrorOutOfMemory", "out of memory"},
-    {kInvalidConfiguration, "hipErrorInvalidConfiguration", "invalid configuration argument"},
-    {kInvalidSymbol, "hipErrorInvalidSymbol", "invalid device symbol"},
-    {17, "hipErrorInvalidDevicePointer", "invalid device pointer"},
-    {kInvalidDirection, "hipErrorInvalidMemcpyDirection", "invalid copy direction for memcpy"},
-    {kInvalidDeviceFunction, "hipErrorInvalidDeviceFunction", "invalid device function"},
-    {100, "hipErrorNoDevice", "no ROCm-capable device is detected"},
-    {kInvalidDevice, "hipErrorInvalidDevice", "invalid device ordinal"},
-    {kInvalidImage, "hipErrorInvalidImage", "device kernel image is invalid"},
-    {kPeerAccessUnsupported, "hipErrorPeerAccessUnsupported", "peer access is not supported"},
-    {kFileNotFound, "hipErrorFileNotFound", "file not found"},
-    {kInvalidHandle, "hipErrorInvalidHandle", "invalid resource handle"},
-    {kNotFound, "hipErrorNotFound", "named symbol not found"},
-    {kNotReady, "hipErrorNotReady", "device not ready"},
-    {700, "hipErrorIllegalAddress", "an illegal memory access was encountered"},
-    {701, "hipErrorLaunchOutOfResources", "too many resources requested for launch"},
-    {kLaunchFailure, "hipErrorLaunchFailure", "unspecified launch failure"},
-    {kNotSupported, "hipErrorNotSupported", "operation not supported"},
-};
-const Named* find_error(int code) {
-  for (const Named& error : kErrors) {
-    if (error.code == code) return &error;
-  }
-  return nullptr;
-}
+constexpr int kWarp = 64, kMostThreads = 1024, kThreadsPerUnit = 2048, kMostBlocksPerUnit = 32;
 
 // hipDeviceProp_t of HIP 5; its head is the same in older ones.
 struct Properties {
@@ -87,14 +54,25 @@ int attribute(int number, int* value) {
     case 60: *value = device().memory_clock; break;
     case 61: *value = 4; break;
     case 63: *value = device().units; break;
-    case 71: *value = 65536; break;  // registers
-    case 74: case 10002: *value = static_cast<int>(device().lds); break;  // of block and unit
+    case 4: case 90: *value = gpu().share != nullptr; break;  // registered memory
+    case 12: case 78: case 88: *value = 1; break;  // copies beside kernels, priorities, pools
+    case 25: *value = kMostBlocksPerUnit; break;
+    case 55: *value = kMostThreads; break;
+    case 71: case 72: *value = 65536; break;  // registers of block and unit
+    case 74: case 75: case 76: case 10002:  // LDS of block and unit
+      *value = static_cast<int>(device().lds);
+      break;
     case 83: *value = 2147483647; break;
+    case 84: *value = static_cast<int>(std::min<size_t>(device().memory, 2147483647)); break;
     case 87: *value = kWarp; break;
     case 10000: case 10017: *value = 100000; break;  // clocks of kernels, in kHz
+    case 10001: *value = 0x1ffff; break;  // features
+    case 10003: *value = device().gcn_arch; break;
     case 10015: *value = device().units; break;
-    default:  // others are features that a device may lack
-      if (number < 0 || (number >= 100 && number < 10000) || number > 10100) return kInvalidValue;
+    case 10016: *value = has_managed(); break;  // fine-grained memory
+    case 21: case 22: case 64: case 86: return kInvalidValue;  // names, which are no numbers
+    default:  // the rest are features that this device lacks, such as textures
+      if (number < 0 || (number > 91 && number < 10000) || number > 10017) return kInvalidValue;
       *value = 0;
   }
   return kSuccess;
@@ -135,16 +113,7 @@ const char* live(const char* kernel) { return hip_is_function(kernel) ? kernel :
 
 extern "C" {
 
-const char* hipGetErrorName(int error) {
-  const Named* found = find_error(error);
-  return found ? found->name : "hipErrorUnknown";
-}
-const char* hipGetErrorString(int error) {
-  const Named* found = find_error(error);
-  return found ? found->text : "unknown error";
-}
-
-int hipInit(unsigned) { return kSuccess; }
+int hipInit(unsigned flags) { return hip_note(flags ? kInvalidValue : kSuccess); }
 int hipGetDeviceCount(int* count) {
   gpu();  // a program that asks gets its device, or the reason why there is none
   return hip_store(count, 1);
@@ -172,7 +141,11 @@ int hipDeviceGetAttribute(int* value, int number, int ordinal) {
 int hipDeviceSetCacheConfig(int) { return kSuccess; }
 int hipDeviceSetSharedMemConfig(int) { return kSuccess; }
 int hipDeviceReset() { return kSuccess; }
-int hipSetDeviceFlags(unsigned) { return kSuccess; }
+int hipSetDeviceFlags(unsigned flags) {
+  const unsigned schedule = flags & 7;  // auto, spin, yield or blocking
+  const bool known = !(flags & ~0x1fu) && (schedule & (schedule - 1)) == 0;
+  return hip_note(known ? kSuccess : kInvalidValue);
+}
 int hipDeviceGetStreamPriorityRange(int* least, int* greatest) {
   for (int* place : {least, greatest}) {
     if (place) *place = 0;  // a program may want only one of them
@@ -271,7 +244,7 @@ int hipGetDevicePropertiesR0600(PropertiesR0600* properties, int ordinal) {
   found.compute_units = device().units;
   found.l2_bytes = device().l2;
   found.max_threads_per_unit = kThreadsPerUnit;
-  found.most_blocks_per_unit = 32;
+  found.most_blocks_per_unit = kMostBlocksPerUnit;
   found.features = 0x1ffff;
   found.unified = found.concurrent_kernels = found.cooperative = 1;
   found.managed = found.concurrent_managed = found.native_atomics = has_managed();
@@ -309,8 +282,15 @@ int hipFuncGetAttributes(FunctionAttributes* attributes, const void* host) {
   attributes->registers = facts.registers;
   return kSuccess;
 }
-int hipFuncSetAttribute(const void*, int, int) { return kSuccess; }
-int hipFuncSetCacheConfig(const void*, int) { return kSuccess; }
+int hipFuncSetAttribute(const void* host, int attribute, int value) {
+  if (!hip_kernel_of(host)) return hip_note(kInvalidDeviceFunction);
+  if (attribute == 8) return hip_note(value >= 0 ? kSuccess : kInvalidValue);  // dynamic LDS
+  return hip_note(attribute == 9 && value >= -1 && value <= 100 ? kSuccess : kInvalidValue);
+}
+int hipFuncSetCacheConfig(const void* host, int config) {
+  if (!hip_kernel_of(host)) return hip_note(kInvalidDeviceFunction);
+  return hip_note(config >= 0 && config <= 3 ? kSuccess : kInvalidValue);
+}
 int hipFuncSetSharedMemConfig(const void*, int) { return kSuccess; }
 
 int hipOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void* host, int threads,

@@ -1,5 +1,4 @@
 // hiprtc: compiles at run time with the `hipcc` of simulated_rocm/folders.py.
-#include <cxxabi.h>
 #include <elf.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -57,53 +56,49 @@ int check(const Program* program, const void* other) {
   return other ? int{kSuccess} : int{kRtcInvalidInput};
 }
 
-std::string without_spaces(const std::string& text) {
-  std::string result;
-  for (char c : text) {
-    if (c != ' ' && c != '&') result += c;
-  }
-  return result;
-}
+// A variable that holds the address of a name expression, so that the compiler resolves it.
+const std::string kVariable = "kernel_gym_name_";
 
-// The name in a demangled function: without its result type and parameters.
-std::string name_of(const std::string& demangled) {
-  int depth = 0;
-  size_t begin = 0, end = demangled.size();
-  for (size_t i = 0; i < demangled.size(); i++) {
-    const char c = demangled[i];
-    if (c == '<') depth++;
-    if (c == '>') depth--;
-    if (depth) continue;
-    if (c == ' ') begin = i + 1;
-    if (c == '(') {
-      end = i;
-      break;
-    }
-  }
-  return demangled.substr(begin, end - begin);
-}
-
-// Names of all symbols of a code object, by their name in the source.
-std::map<std::string, std::string> symbols_of(const std::string& code) {
-  std::map<std::string, std::string> found;
-  if (code.size() < sizeof(Elf64_Ehdr)) return found;
+// The names of what the variables `kVariable` + number point to, as relocations tell, by number.
+std::map<size_t, std::string> lowered_names(const std::string& code) {
+  std::map<size_t, std::string> names;
+  if (code.size() < sizeof(Elf64_Ehdr)) return names;
   const char* base = code.data();
   const auto* head = reinterpret_cast<const Elf64_Ehdr*>(base);
   const auto* sections = reinterpret_cast<const Elf64_Shdr*>(base + head->e_shoff);
+  std::map<uint64_t, std::string> functions;  // by address
+  std::map<uint64_t, size_t> variables;       // numbers by address
+  std::vector<std::string> by_index;
   for (int i = 0; i < head->e_shnum; i++) {
     if (sections[i].sh_type != SHT_DYNSYM) continue;
     const char* strings = base + sections[sections[i].sh_link].sh_offset;
     const auto* symbols = reinterpret_cast<const Elf64_Sym*>(base + sections[i].sh_offset);
-    for (size_t s = 1; s < sections[i].sh_size / sizeof(Elf64_Sym); s++) {
-      const std::string mangled = strings + symbols[s].st_name;
-      if (mangled.size() > 3 && !mangled.compare(mangled.size() - 3, 3, ".kd")) continue;
-      int status = 0;
-      char* plain = abi::__cxa_demangle(mangled.c_str(), nullptr, nullptr, &status);
-      found[without_spaces(status ? mangled : name_of(plain))] = mangled;
-      std::free(plain);
+    for (size_t s = 0; s < sections[i].sh_size / sizeof(Elf64_Sym); s++) {
+      by_index.emplace_back(strings + symbols[s].st_name);
+      const std::string& name = by_index.back();
+      if (name.compare(0, kVariable.size(), kVariable) == 0) {
+        variables[symbols[s].st_value] = std::strtoul(name.c_str() + kVariable.size(), nullptr, 10);
+      } else if (name.size() < 3 || name.compare(name.size() - 3, 3, ".kd")) {
+        functions[symbols[s].st_value] = name;
+      }
     }
   }
-  return found;
+  for (int i = 0; i < head->e_shnum; i++) {
+    if (sections[i].sh_type != SHT_RELA) continue;
+    const auto* entries = reinterpret_cast<const Elf64_Rela*>(base + sections[i].sh_offset);
+    for (size_t e = 0; e < sections[i].sh_size / sizeof(Elf64_Rela); e++) {
+      const auto variable = variables.find(entries[e].r_offset);
+      if (variable == variables.end()) continue;
+      const size_t symbol = ELF64_R_SYM(entries[e].r_info);
+      const auto function = functions.find(static_cast<uint64_t>(entries[e].r_addend));
+      if (symbol && symbol < by_index.size()) {
+        names[variable->second] = by_index[symbol];
+      } else if (!symbol && function != functions.end()) {
+        names[variable->second] = function->second;
+      }
+    }
+  }
+  return names;
 }
 
 bool write_file(const std::string& path, const std::string& text) {
@@ -122,8 +117,8 @@ std::string full_source(const Program& program) {
   for (size_t i = 0; i < program.expressions.size(); i++) {
     std::string name = program.expressions[i];
     if (name[0] == '&') name.erase(0, 1);
-    text += "__device__ __attribute__((used)) const void* kernel_gym_name_" + std::to_string(i) +
-            " = reinterpret_cast<const void*>(&" + name + ");\n";
+    text += "extern \"C\" __device__ __attribute__((used)) const void* " + kVariable +
+            std::to_string(i) + " = reinterpret_cast<const void*>(&" + name + ");\n";
   }
   return text;
 }
@@ -161,7 +156,8 @@ int compile(Program& program, int count, const char** options) {
     written = written && write_file(files.back(), header.second);
   }
   std::vector<std::string> words = {hip_compiler(), "--genco", "-include", "hip/hip_runtime.h",
-                                    "-I" + place, "-w"};
+                                    "-include", "hip/hip_fp16.h", "-include",
+                                    "hip/hip_bfloat16.h", "-I" + place, "-w"};
   for (int i = 0; i < count; i++) {
     const std::string option = options[i];
     if (option.compare(0, 18, "--gpu-architecture") == 0) {
@@ -221,10 +217,9 @@ int hiprtcCompileProgram(Program* program, int count, const char** options) {
   if (count > 0 && !options) return kRtcInvalidInput;
   const int status = compile(*program, count, options);
   if (status) return status;
-  const auto symbols = symbols_of(unbundled(program->code));
-  for (const std::string& expression : program->expressions) {
-    const auto found = symbols.find(without_spaces(expression));
-    if (found != symbols.end()) program->lowered[expression] = found->second;
+  for (const auto& found : lowered_names(unbundled(program->code))) {
+    if (found.first >= program->expressions.size()) continue;
+    program->lowered[program->expressions[found.first]] = found.second;
   }
   return kSuccess;
 }

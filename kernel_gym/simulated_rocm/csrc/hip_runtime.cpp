@@ -146,6 +146,19 @@ const char* hip_kernel_of(const void* host) {
 
 bool hip_can_capture() { return gpu().allocate_visible; }
 
+namespace {
+// Refuses a grid whose workgroups cannot all be resident at once.
+int check_cooperative(const char* kernel, Dim3 grid, Dim3 block, size_t shared) {
+  const uint64_t threads = uint64_t{block.x} * block.y * block.z;
+  const uint64_t workgroups = uint64_t{grid.x} * grid.y * grid.z;
+  KernelFacts facts = {};
+  if (!kernel || !threads || !workgroups) return kSuccess;  // the launch says what is wrong
+  if (gpu().facts(kernel, threads, shared, &facts)) return kSuccess;
+  const uint64_t resident = uint64_t(facts.workgroups_per_unit) * device().units;
+  return hip_note(workgroups > resident ? kCooperativeTooLarge : kSuccess);
+}
+}  // namespace
+
 int hip_launch(const char* kernel, Dim3 grid, Dim3 block, void** args, size_t shared,
                const void* stream, uint64_t packed) {
   for (uint32_t size : {grid.x, grid.y, grid.z, block.x, block.y, block.z}) {
@@ -154,17 +167,28 @@ int hip_launch(const char* kernel, Dim3 grid, Dim3 block, void** args, size_t sh
   if (!hip_is_captured(stream)) {
     return hip_note(gpu().launch(kernel, &grid.x, &block.x, args, shared, packed));
   }
+  std::function<int()> work;
+  const int wrong = hip_recorded_launch(kernel, grid, block, args, shared, packed, &work);
+  return wrong ? hip_note(wrong) : hip_queue(stream, work, 0);
+}
+
+int hip_recorded_launch(const char* kernel, Dim3 grid, Dim3 block, void** args, size_t shared,
+                        uint64_t packed, std::function<int()>* work) {
+  for (uint32_t size : {grid.x, grid.y, grid.z, block.x, block.y, block.z}) {
+    if (!size) return kInvalidConfiguration;
+  }
   std::string segment;
   if (packed) {
     segment.assign(static_cast<const char*>(args[0]), packed);
   } else if (const int wrong = hip_pack(kernel, args, &segment)) {
-    return hip_note(wrong);
+    return wrong;
   }
   const std::string name = kernel;
-  return hip_queue(stream, [name, grid, block, segment, shared] {
+  *work = [name, grid, block, segment, shared] {
     void* place = const_cast<char*>(segment.data());
     return hip_note(gpu().launch(name.c_str(), &grid.x, &block.x, &place, shared, segment.size()));
-  });
+  };
+  return kSuccess;
 }
 
 int hip_find_variable(const void* symbol, uint64_t* place, uint64_t* size) {
@@ -229,6 +253,7 @@ int hipLaunchKernel_spt(const void* host, Dim3 grid, Dim3 block, void** args, si
 }
 int hipLaunchCooperativeKernel(const void* host, Dim3 grid, Dim3 block, void** args,
                                unsigned shared, void* stream) {
+  if (const int wrong = check_cooperative(hip_kernel_of(host), grid, block, shared)) return wrong;
   return hipLaunchKernel(host, grid, block, args, shared, stream);
 }
 int hipLaunchByPtr(const void* host) {
@@ -305,6 +330,9 @@ int hipModuleLaunchKernel(const char* function, unsigned gx, unsigned gy, unsign
 int hipModuleLaunchCooperativeKernel(const char* function, unsigned gx, unsigned gy, unsigned gz,
                                      unsigned bx, unsigned by, unsigned bz, unsigned shared,
                                      void* stream, void** args) {
+  if (!hip_is_function(function)) return hip_note(kInvalidHandle);
+  const Dim3 grid = {gx, gy, gz}, block = {bx, by, bz};
+  if (const int wrong = check_cooperative(function, grid, block, shared)) return wrong;
   return hipModuleLaunchKernel(function, gx, gy, gz, bx, by, bz, shared, stream, args, nullptr);
 }
 // This form counts threads, not workgroups.

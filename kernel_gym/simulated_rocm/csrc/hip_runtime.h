@@ -19,11 +19,20 @@ int hip_launch(const char* kernel, Dim3 grid, Dim3 block, void** args, size_t sh
                const void* stream, uint64_t packed = 0);
 int hip_find_variable(const void* symbol, uint64_t* place, uint64_t* size);
 
+// Whether the program was linked with the runtime of HIP 6 or 7. Some enumerations of HIP 5 are others.
+bool hip_is_6();
 bool hip_is_function(const char* kernel);  // whether it is a live hipFunction_t
 bool hip_can_capture();                    // not for candidates
 bool hip_is_captured(const void* stream);  // whether work of a stream is recorded now
 // Does work of a stream, or records it.
-int hip_queue(const void* stream, std::function<int()> work);
+// `type` is that of the graph's node that a capture records.
+int hip_queue(const void* stream, std::function<int()> work, int type = 1);
+// Copies the arguments of a launch, for a graph; returns an error, which it does not note.
+int hip_recorded_launch(const char* kernel, Dim3 grid, Dim3 block, void** args, size_t shared,
+                        uint64_t packed, std::function<int()>* work);
+struct Copy3D;
+std::function<int()> hip_recorded_copy(const Copy3D* copy);
+bool hip_is_event(const void* event);
 int hip_check_stream(const void* stream);  // kInvalidHandle, noted, if there is no such stream
 
 // Stores the result of a query, if there is a place for it.

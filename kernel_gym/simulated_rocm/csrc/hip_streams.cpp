@@ -7,6 +7,7 @@ namespace {
 struct Event {
   double seconds = -1;
   const void* captured = nullptr;  // the stream whose capture has recorded it
+  bool has_time = true;
 };
 struct Stream {
   unsigned flags = 0;
@@ -27,9 +28,11 @@ int check_event(const void* event) {
 
 }  // namespace
 
+bool hip_is_event(const void* event) { return handles<Event>().has(event); }
+
 int hip_check_stream(const void* stream) {
   const bool live = is_default(stream) || handles<Stream>().has(stream);
-  return hip_note(live ? kSuccess : kInvalidHandle);
+  return hip_note(live ? kSuccess : kDestroyed);
 }
 
 extern "C" {
@@ -38,7 +41,7 @@ int hipDeviceSynchronize() { return status(); }
 int hipCtxSynchronize() { return status(); }
 
 int hipStreamCreateWithPriority(Stream** stream, unsigned flags, int priority) {
-  if (!stream) return hip_note(kInvalidValue);
+  if (!stream || flags > 1) return hip_note(kInvalidValue);
   *stream = handles<Stream>().add({flags, priority});
   return kSuccess;
 }
@@ -50,17 +53,20 @@ int hipExtStreamCreateWithCUMask(Stream** stream, uint32_t, const uint32_t*) {
   return hipStreamCreate(stream);
 }
 int hipStreamDestroy(Stream* stream) {
-  return hip_note(handles<Stream>().remove(stream) ? kSuccess : kInvalidHandle);
+  if (is_default(stream)) return hip_note(kInvalidHandle);
+  return hip_note(handles<Stream>().remove(stream) ? kSuccess : kDestroyed);
 }
 int hipStreamSynchronize(void* stream) { return status_of(stream); }
 int hipStreamSynchronize_spt(void* stream) { return status_of(stream); }
 int hipStreamQuery(void* stream) { return status_of(stream); }
-int hipStreamWaitEvent(void* stream, Event* event, unsigned) {
+int hipStreamWaitEvent(void* stream, Event* event, unsigned flags) {
+  if (event && flags) return hip_note(kInvalidValue);
   if (const int wrong = hip_check_stream(stream) ?: check_event(event)) return wrong;
   const bool joins = event->captured && event->captured != stream && hip_is_captured(event->captured);
   return hip_note(joins ? kNotSupported : kSuccess);
 }
 int hipStreamGetFlags(Stream* stream, unsigned* flags) {
+  if (!stream) return hip_note(kInvalidValue);
   return hip_check_stream(stream) ?: hip_store(flags, is_default(stream) ? 0 : stream->flags);
 }
 int hipStreamGetPriority(Stream* stream, int* priority) {
@@ -90,9 +96,20 @@ int hipEventCreate(Event** event) {
   *event = handles<Event>().add({});
   return kSuccess;
 }
-int hipEventCreateWithFlags(Event** event, unsigned) { return hipEventCreate(event); }
+int hipEventCreateWithFlags(Event** event, unsigned flags) {
+  constexpr unsigned kBlocking = 1, kNoTiming = 2, kOtherProcess = 4, kToDevice = 0x40000000,
+                     kToSystem = 0x80000000, kNoFence = 0x20000000;
+  constexpr unsigned kAll = kBlocking | kNoTiming | kOtherProcess | kToDevice | kToSystem | kNoFence;
+  const unsigned releases = flags & (kToDevice | kToSystem | kNoFence);
+  if (!event || flags & ~kAll || releases & (releases - 1)) return hip_note(kInvalidValue);
+  if (flags & kOtherProcess && !(flags & kNoTiming)) return hip_note(kInvalidValue);
+  *event = handles<Event>().add({});
+  (*event)->has_time = !(flags & kNoTiming);
+  return kSuccess;
+}
 int hipEventDestroy(Event* event) {
-  return hip_note(handles<Event>().remove(event) ? kSuccess : kInvalidHandle);
+  if (!event) return hip_note(kInvalidHandle);
+  return hip_note(handles<Event>().remove(event) ? kSuccess : kDestroyed);
 }
 int hipEventRecord(Event* event, void* stream) {
   if (const int wrong = check_event(event) ?: hip_check_stream(stream)) return wrong;
@@ -110,6 +127,7 @@ int hipEventQuery(Event* event) { return check_event(event) ?: status(); }
 int hipEventElapsedTime(float* milliseconds, Event* start, Event* stop) {
   if (!milliseconds) return hip_note(kInvalidValue);
   if (const int wrong = check_event(start) ?: check_event(stop)) return wrong;
+  if (!start->has_time || !stop->has_time) return hip_note(kInvalidHandle);
   if (start->seconds < 0 || stop->seconds < 0) return hip_note(kInvalidHandle);  // never recorded
   *milliseconds = static_cast<float>((stop->seconds - start->seconds) * 1e3);
   return kSuccess;

@@ -25,7 +25,7 @@ from kernel_gym.worker.recording.operators import OperatorRecording
 from kernel_gym.worker.recording.properties import host_properties
 from kernel_gym.worker.recording.questions import JudgeQuestions
 from kernel_gym.worker.recording.runtime import RecordingRuntime
-from kernel_gym.worker.sim import compiled, cuda_facade, triton_driver
+from kernel_gym.worker.sim import compiled, cuda_facade, plain_compiler, triton_driver
 from kernel_gym.worker.sim.torch_owner import ask, describe
 
 
@@ -93,6 +93,7 @@ class RecordingWorker:
         entry: str,
         source: str,
         outputs: Sequence[int],
+        plain: bool,
         assembler: bytes,
         library: bytes,
     ) -> dict[str, Any]:
@@ -106,6 +107,8 @@ class RecordingWorker:
         else:
             from kernel_gym.worker import triton_module
 
+            if plain:
+                plain_compiler.install()
             self.candidate = triton_module.load(source, entry)
         return {}
 

@@ -187,6 +187,7 @@ class SimRuntime(ABC):
             values: The packed bytes of each argument.
             lds: Bytes of dynamic LDS.
         """
+        __tracebackhide__ = True  # pytest leaves this frame out of a kernel's failure
         sizes = [len(v) for v in values]
         self._work(messages.LaunchKernel(kernel, grid, block, sizes, lds, b"".join(values)))
 
@@ -197,6 +198,7 @@ class SimRuntime(ABC):
         self._ask(messages.Free(address))
 
     def _work(self, request: Request) -> None:
+        __tracebackhide__ = True
         self.free_released()  # a kernel that uses freed memory is at fault
         if self._captured is None:
             self._ask(request)
@@ -218,6 +220,7 @@ class SimRuntime(ABC):
         Raises:
             DeviceError: The answer is an error.
         """
+        __tracebackhide__ = True
         if "error" in answer:
             raise _ERRORS.get(answer.get("kind", ""), DeviceError)(answer["error"])
         return answer

@@ -82,6 +82,7 @@ class SimLauncher:
 
     def __call__(self, gx, gy, gz, stream, function, kernel_meta, launch_meta, enter, leave, *args):
         """Called by Triton's JIT for each launch."""
+        __tracebackhide__ = True
         if enter is not None:
             enter(launch_meta)
         sizes = [size for size, kind, _ in function["args"] if not kind.startswith("hidden_")]

@@ -143,6 +143,9 @@ class ToySession:
     def compile(self, calls):
         """Compiles nothing."""
 
+    def second_opinion(self):
+        """Has one compiler."""
+
     def facts(self):
         """Knows no kernels."""
         return ()

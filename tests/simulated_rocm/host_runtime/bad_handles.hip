@@ -1,6 +1,7 @@
 // Handles that no call has made, or that are destroyed already, are refused and never followed.
 #include "check.h"
 
+#define DESTROYED(call) CHECK((call) == hipErrorContextIsDestroyed)
 #define REFUSED(call) CHECK((call) == hipErrorInvalidHandle)
 
 __global__ void work(float* x) { x[threadIdx.x] += 1.f; }
@@ -14,16 +15,16 @@ int streams(float* x, hipEvent_t event, hipStream_t bad) {
   unsigned flags;
   int number;
   float host[64];
-  REFUSED(hipStreamDestroy(bad));
-  REFUSED(hipStreamSynchronize(bad));
-  REFUSED(hipStreamQuery(bad));
-  REFUSED(hipStreamGetFlags(bad, &flags));
-  REFUSED(hipStreamGetPriority(bad, &number));
-  REFUSED(hipStreamWaitEvent(bad, event, 0));
-  REFUSED(hipEventRecord(event, bad));
-  REFUSED(hipMemcpyAsync(host, x, sizeof host, hipMemcpyDeviceToHost, bad));
-  REFUSED(hipMemsetAsync(x, 0, 256, bad));
-  REFUSED(hipLaunchKernel(reinterpret_cast<void*>(work), 1, 64, nullptr, 0, bad));
+  DESTROYED(hipStreamDestroy(bad));
+  DESTROYED(hipStreamSynchronize(bad));
+  DESTROYED(hipStreamQuery(bad));
+  DESTROYED(hipStreamGetFlags(bad, &flags));
+  DESTROYED(hipStreamGetPriority(bad, &number));
+  DESTROYED(hipStreamWaitEvent(bad, event, 0));
+  DESTROYED(hipEventRecord(event, bad));
+  DESTROYED(hipMemcpyAsync(host, x, sizeof host, hipMemcpyDeviceToHost, bad));
+  DESTROYED(hipMemsetAsync(x, 0, 256, bad));
+  DESTROYED(hipLaunchKernel(reinterpret_cast<void*>(work), 1, 64, nullptr, 0, bad));
   return 0;
 }
 int events(hipEvent_t good, hipEvent_t bad) {
@@ -35,7 +36,7 @@ int events(hipEvent_t good, hipEvent_t bad) {
   REFUSED(hipEventElapsedTime(&milliseconds, good, bad));
   REFUSED(hipEventElapsedTime(&milliseconds, bad, good));
   REFUSED(hipStreamWaitEvent(nullptr, bad, 0));
-  REFUSED(hipEventDestroy(bad));
+  CHECK(hipEventDestroy(bad) == (bad ? hipErrorContextIsDestroyed : hipErrorInvalidHandle));
   return 0;
 }
 int modules(hipModule_t bad) {

@@ -38,7 +38,7 @@ int main() {
   hipGraphExec_t instance;
   OK(hipGraphInstantiate(&instance, graph, nullptr, nullptr, 0));
   OK(hipGraphDestroy(graph));
-  CHECK(hipGraphInstantiate(&instance, graph, nullptr, nullptr, 0) == hipErrorInvalidHandle);
+  CHECK(hipGraphInstantiate(&instance, graph, nullptr, nullptr, 0) == hipErrorInvalidValue);
   OK(hipEventRecord(start, stream));
   for (int i = 0; i < 3; i++) OK(hipGraphLaunch(instance, stream));
   OK(hipEventRecord(stop, stream));
@@ -50,7 +50,7 @@ int main() {
   CHECK(host[0] == 0x01010101 + 1);
   for (int i = 1; i < 64; i++) CHECK(host[i] == 9);
   OK(hipGraphExecDestroy(instance));
-  CHECK(hipGraphLaunch(instance, stream) == hipErrorInvalidHandle);
-  CHECK(hipGraphDestroy(graph) == hipErrorInvalidHandle);
+  CHECK(hipGraphLaunch(instance, stream) == hipErrorInvalidValue);
+  CHECK(hipGraphDestroy(graph) == hipErrorInvalidValue);
   return 0;
 }

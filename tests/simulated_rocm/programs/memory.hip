@@ -50,8 +50,9 @@ int main() {
   CHECK(can == 0);
   CHECK(hipFree(reinterpret_cast<void*>(64)) == hipErrorInvalidValue);
   CHECK(hipMemcpy(plane, box.ptr, 1 << 20, hipMemcpyDeviceToHost) == hipErrorInvalidValue);
-  hipGraph_t graph;
-  CHECK(hipGraphCreate(&graph, 0) == hipErrorNotSupported);
+  hipArray* array;
+  const hipChannelFormatDesc bytes = hipCreateChannelDesc(8, 0, 0, 0, hipChannelFormatKindSigned);
+  CHECK(hipMallocArray(&array, &bytes, 4, 4, 0) == hipErrorNotSupported);
   add<<<1, 2048>>>(unified, 1);
   CHECK(hipGetLastError() == hipErrorInvalidConfiguration);
   CHECK(hipLaunchKernel(reinterpret_cast<void*>(add), 1, 16, nullptr, 0, 0) ==

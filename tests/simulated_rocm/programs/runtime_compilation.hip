@@ -24,6 +24,14 @@ int main() {
   OK(hipModuleLaunchKernel(function, 1, 1, 1, 64, 1, 1, 0, nullptr, arguments, nullptr));
   OK(hipDeviceSynchronize());
   CHECK(x[63] == 66);
+  const char* expressions[] = {"add<(int)3>", "add<1 + 2>", "&add<sizeof(__half) + 1>"};
+  CHECK(!hiprtcCreateProgram(&program, kSource, "add.hip", 0, nullptr, nullptr));
+  for (const char* text : expressions) CHECK(!hiprtcAddNameExpression(program, text));
+  CHECK(!hiprtcCompileProgram(program, 0, nullptr));
+  for (const char* text : expressions) {
+    CHECK(!hiprtcGetLoweredName(program, text, &name));
+    CHECK(!std::strcmp(name, "_Z3addILi3EEvPi"));
+  }
   CHECK(hiprtcCreateProgram(&program, "not C++", "bad.hip", 0, nullptr, nullptr) == 0);
   CHECK(hiprtcCompileProgram(program, 0, nullptr) == HIPRTC_ERROR_COMPILATION);
   CHECK(!hiprtcGetProgramLogSize(program, &size) && size > 1);

@@ -1,0 +1,50 @@
+// Graphs: nodes with an order, as a program builds them or a capture records them.
+#pragma once
+
+#include <algorithm>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "hip_handles.h"
+#include "hip_runtime.h"
+
+using Work = std::function<int()>;
+
+// hipGraphNodeType of HIP 6.
+enum NodeType : int {
+  kKernelNode = 0,
+  kMemcpyNode = 1,
+  kMemsetNode = 2,
+  kHostNode = 3,
+  kGraphNode = 4,
+  kEmptyNode = 5,
+  kWaitEventNode = 6,
+  kEventRecordNode = 7,
+};
+
+struct Graph;
+struct GraphNode {
+  int type;
+  Work work;
+  std::string params;  // as the program gave them, for queries
+  Graph* graph;
+  std::vector<GraphNode*> before;
+  Graph* child = nullptr;          // of a node of type kGraphNode, which owns it
+  const GraphNode* origin = nullptr;  // in the graph that was cloned
+};
+struct Graph {
+  std::vector<GraphNode*> nodes;  // in the order in which they were added
+  bool is_child = false;          // a node owns it
+};
+struct GraphInstance {
+  std::vector<std::pair<const GraphNode*, Work>> work;  // in an order that the edges allow
+};
+
+// Adds a node behind others of its graph; null with a wrong graph or dependency.
+GraphNode* hip_add_node(Graph* graph, GraphNode* const* before, size_t count, GraphNode node);
+Graph* hip_clone_graph(const Graph& graph, bool is_child);
+void hip_destroy_graph(Graph* graph);
+// Lists all work of a graph; false if its edges have a cycle.
+bool hip_order(const Graph& graph, std::vector<std::pair<const GraphNode*, Work>>* result);
