@@ -93,10 +93,32 @@ class BaselineRunner:
         Raises:
             InfraError: The baseline failed. The task or the device is broken, not the candidate.
         """
-        key = (self._device.description.name, task.id, workload.key)
+        seed = int.from_bytes(hashlib.sha256(workload.key.encode()).digest()[:6], "little")
+        return self.seconds_on(task, workload, seed, make_inputs(task.problem, workload, seed))
+
+    def seconds_on(
+        self, task: Task, workload: Workload, seed: int, inputs: Mapping[str, Value]
+    ) -> float:
+        """Returns the time of a task's baseline on given data.
+
+        The work of a kernel may depend on values: lengths, ignored rows, a search that ends early.
+        So a candidate is compared with its baseline on the same data.
+
+        Args:
+            task: The task.
+            workload: The workload.
+            seed: The seed of the data, which names them.
+            inputs: The data.
+
+        Raises:
+            InfraError: The baseline failed. The task or the device is broken, not the candidate.
+        """
+        by_values = task.baseline_source is not None
+        data = f"{workload.key} {seed}" if by_values else workload.key
+        key = (self._device.description.name, task.id, data)
         seconds = self._times.get(key)
         if seconds is None:
-            seconds = self._run(task, workload)
+            seconds = self._run(task, workload, inputs)
             self._times.put(key, seconds)
         return seconds
 
@@ -137,9 +159,7 @@ class BaselineRunner:
             self._session.close()
         self._session, self._task_id = None, None
 
-    def _run(self, task: Task, workload: Workload) -> float:
-        seed = int.from_bytes(hashlib.sha256(workload.key.encode()).digest()[:6], "little")
-        inputs = make_inputs(task.problem, workload, seed)
+    def _run(self, task: Task, workload: Workload, inputs: Mapping[str, Value]) -> float:
         if task.baseline_source is None:
             return reference_seconds(task.problem, inputs, self._device.description.spec)
         call = self.call(task, inputs, workload.dims)

@@ -35,9 +35,7 @@ class ReportedMethod:
             roofline = attempt.roofline_seconds(workload)
             if seconds < PLAUSIBILITY.physics_share * roofline:
                 return impossible(seconds, roofline, workload)
-            # The work of recorded calls may depend on their values, such as lengths.
-            baseline = attempt.baseline_seconds.get(index)
-            baseline = baseline or attempt.baseline.seconds(attempt.task, workload)
+            baseline = attempt.baseline_seconds.get(index) or _on_the_same_data(attempt, workload)
             ratio = baseline / seconds
             attempt.amend(
                 index,
@@ -59,6 +57,14 @@ class ReportedMethod:
     ) -> list[float] | Failed:
         """Returns the reported or modelled seconds of the baseline; the seed is not used."""
         return [baseline.seconds(task, workload) for workload in workloads]
+
+
+def _on_the_same_data(attempt: Attempt, workload: Workload) -> float:
+    """Returns the time of the baseline on the data with which the candidate was checked."""
+    purpose = str(workload.split)
+    inputs = attempt.expected(workload, purpose).inputs
+    seed = attempt.data_seed(purpose, workload.key)
+    return attempt.baseline.seconds_on(attempt.task, workload, seed, inputs)
 
 
 def impossible(seconds: float, roofline: float, workload: Workload) -> Verdict:
