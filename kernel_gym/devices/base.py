@@ -220,6 +220,12 @@ class Session(Protocol):
     def load(self, source: str, language: str | None = None) -> Failed | None:
         """Builds and loads a source; the language is the task's unless another one is named."""
 
+    def sample_from(self, seed: int) -> None:
+        """Decides which workgroups a timing model records in the next calls; else no effect.
+
+        A candidate must not know the seed: it could do less work in the other workgroups.
+        """
+
     def call(
         self,
         inputs: Mapping[str, Value],

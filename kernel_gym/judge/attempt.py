@@ -80,6 +80,10 @@ class Attempt:
         """
         return self.secret.draw(self.seed, self.task.id, *parts)
 
+    def sample_seed(self, workload: Workload) -> int:
+        """Returns the seed of the workgroups that the timing model samples on a workload."""
+        return self.data_seed("samples", workload.key)
+
     def expected(self, workload: Workload, purpose: str) -> Expected:
         """Returns inputs and answers of a workload, with different data for each purpose."""
         seed = self.data_seed(purpose, workload.key)
@@ -100,6 +104,7 @@ class Attempt:
     ) -> Call | Failed:
         """Calls the candidate on a workload."""
         assert self.session is not None
+        self.session.sample_from(self.sample_seed(workload))
         call = self.session.call(expected.inputs, workload.dims, noop, audit)
         if isinstance(call, Call):
             self.audited |= call.audited

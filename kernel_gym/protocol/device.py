@@ -102,6 +102,8 @@ class BeginCall(Request, verb="begin"):
     """Whether the candidate's language leaves all waits for LDS to its compiler."""
     tuning: bool = parsed(fields.truth, False)
     """Whether the call compares kernels for host code that tunes itself: it decides nothing."""
+    samples: int | None = parsed(fields.or_none(fields.integer), None)
+    """A seed of the workgroups that are sampled in this call; None: those of the session."""
 
 
 class RunPlan(Request, verb="run_plan"):

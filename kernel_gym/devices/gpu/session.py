@@ -98,6 +98,9 @@ class GpuSession:
                 return failed
         return None
 
+    def sample_from(self, seed: int) -> None:
+        """Times are measured, so nothing is sampled."""
+
     def call(
         self,
         inputs: Mapping[str, Value],

@@ -127,7 +127,9 @@ class PlannedSession(SimSession):
         def collect(done: dict[str, Any], buffers: dict[str, int]) -> Call | Failed:
             return self._collect(_described(plan, done), inputs, dims, buffers, believed)
 
-        begin = device_messages.BeginCall(noop, str(audit), self._waits_by_compiler)
+        begin = device_messages.BeginCall(
+            noop, str(audit), self._waits_by_compiler, samples=self._samples
+        )
         call = self._execute(plan, inputs, dims, begin, collect)
         if isinstance(call, Failed):
             return call

@@ -125,6 +125,7 @@ class SimSession(ABC):
         self._family = None if trusted else Family(secrets.token_hex(8), FAMILY_MEMORY)
         self._in_place = in_place_inputs(task)
         self._waits_by_compiler = False
+        self._samples: int | None = None
         template = shared_template()
         memory = sim_memory.create_file()
         self._memory = mmap.mmap(memory, sim_memory.ARENA_SIZE)
@@ -180,6 +181,10 @@ class SimSession(ABC):
     @abstractmethod
     def _worker_role(self) -> tuple[str, list[int], dict[str, Any]]:
         """Returns the role of the worker's process, its descriptors and its options."""
+
+    def sample_from(self, seed: int) -> None:
+        """See `kernel_gym.devices.base.Session.sample_from`."""
+        self._samples = seed
 
     @abstractmethod
     def call(

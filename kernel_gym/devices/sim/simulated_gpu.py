@@ -119,12 +119,15 @@ class SimulatedGpu:
         audit: str = Audit.OFF,
         waits_by_compiler: bool = False,
         tuning: bool = False,
+        samples: int | None = None,
     ) -> Answer:
         """Starts a call and clears the counters. With `noop`, kernels are accepted but not run.
 
         `Audit.AGAIN` repeats the last call with the same samples of workgroups. If the modelled
         time differs then, the draw of the samples is not the reason. With `tuning`, the call
-        answers a question of host code: it counts nowhere and changes no draw of a later one.
+        answers a question of host code: it counts nowhere and changes no draw of a later one. With
+        `samples`, the call has that draw of workgroups. A candidate and its baseline have the same
+        one, so that equal kernels take equal times.
         """
         if self._same_addresses:
             self.arena.rewind()
@@ -132,7 +135,10 @@ class SimulatedGpu:
         self.noop = noop
         self.audit = Audit(audit)
         self.tuning = tuning
-        if self.audit is Audit.AGAIN:
+        self._drawn_for_call = samples is not None
+        if samples is not None and not tuning:
+            self._draws.seed(samples)
+        elif self.audit is Audit.AGAIN:
             self._draws.setstate(self._began)
         if not tuning:
             self._began = self._draws.getstate()
@@ -323,7 +329,8 @@ class SimulatedGpu:
 
         draws = self._tuning_draws if self.tuning else self._draws
         # Each launch has a draw of its own, so that none reveals the next one.
-        seed = 0 if self._same_samples else draws.getrandbits(64)
+        alike = self._same_samples and not self._drawn_for_call
+        seed = 0 if alike else draws.getrandbits(64)
         if self.tuning:
             return run(sample_seed=seed), False
         audited = self._audits.draw(code)

@@ -97,7 +97,12 @@ class BaselineRunner:
         return self.seconds_on(task, workload, seed, make_inputs(task.problem, workload, seed))
 
     def seconds_on(
-        self, task: Task, workload: Workload, seed: int, inputs: Mapping[str, Value]
+        self,
+        task: Task,
+        workload: Workload,
+        seed: int,
+        inputs: Mapping[str, Value],
+        samples: int = 0,
     ) -> float:
         """Returns the time of a task's baseline on given data.
 
@@ -109,16 +114,17 @@ class BaselineRunner:
             workload: The workload.
             seed: The seed of the data, which names them.
             inputs: The data.
+            samples: The seed of the workgroups that a timing model samples, the candidate's.
 
         Raises:
             InfraError: The baseline failed. The task or the device is broken, not the candidate.
         """
         by_values = task.baseline_source is not None
-        data = f"{workload.key} {seed}" if by_values else workload.key
+        data = f"{workload.key} {seed} {samples}" if by_values else workload.key
         key = (self._device.description.name, task.id, data)
         seconds = self._times.get(key)
         if seconds is None:
-            seconds = self._run(task, workload, inputs)
+            seconds = self._run(task, workload, inputs, samples)
             self._times.put(key, seconds)
         return seconds
 
@@ -140,15 +146,22 @@ class BaselineRunner:
         return session
 
     def call(
-        self, task: Task, inputs: Mapping[str, Value], dims: Mapping[str, int]
+        self,
+        task: Task,
+        inputs: Mapping[str, Value],
+        dims: Mapping[str, int],
+        samples: int | None = None,
     ) -> Call | Failed:
-        """Calls a task's baseline once.
+        """Calls a task's baseline once, with the samples of the timing model from a seed.
 
         Raises:
             InfraError: It does not build, or the device is lost.
         """
         try:
-            return self._open(task).call(inputs, dims)
+            session = self._open(task)
+            if samples is not None:
+                session.sample_from(samples)
+            return session.call(inputs, dims)
         except InfraError as error:
             self.close()
             raise InfraError(str(error)) from error
@@ -159,12 +172,14 @@ class BaselineRunner:
             self._session.close()
         self._session, self._task_id = None, None
 
-    def _run(self, task: Task, workload: Workload, inputs: Mapping[str, Value]) -> float:
+    def _run(
+        self, task: Task, workload: Workload, inputs: Mapping[str, Value], samples: int
+    ) -> float:
         if task.baseline_source is None:
             return reference_seconds(task.problem, inputs, self._device.description.spec)
-        call = self.call(task, inputs, workload.dims)
+        call = self.call(task, inputs, workload.dims, samples)
         if isinstance(call, Call) and tuned(task.problem, call):
-            call = self.call(task, inputs, workload.dims)
+            call = self.call(task, inputs, workload.dims, samples)
         if isinstance(call, Failed):
             self.close()
             raise BrokenTaskError(f"the baseline of {task.id} failed on {workload}: {call.message}")

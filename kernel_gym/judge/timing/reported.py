@@ -64,7 +64,9 @@ def _on_the_same_data(attempt: Attempt, workload: Workload) -> float:
     purpose = str(workload.split)
     inputs = attempt.expected(workload, purpose).inputs
     seed = attempt.data_seed(purpose, workload.key)
-    return attempt.baseline.seconds_on(attempt.task, workload, seed, inputs)
+    return attempt.baseline.seconds_on(
+        attempt.task, workload, seed, inputs, attempt.sample_seed(workload)
+    )
 
 
 def impossible(seconds: float, roofline: float, workload: Workload) -> Verdict:

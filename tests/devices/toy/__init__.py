@@ -127,6 +127,9 @@ class ToySession:
             return Failed(FailureKind.COMPILE, f"{type(error).__name__}: {error}")
         return None
 
+    def sample_from(self, seed):
+        pass
+
     def call(self, inputs, dims, noop=False, audit=None):
         """Calls the function, which counts as one launch."""
         if noop:

@@ -230,7 +230,7 @@ double Costs::unseen_fetches(u32 number, u64 own, u64 read) const {
   const double recorded = input_.read_lines[most->recorder->workgroup] * request_.hbm_latency;
   double longer = 0;
   const auto compare = [&](double needed, double fetching) {
-    if (needed > kUnlike * fetching + few) longer = std::max(longer, needed - fetching);
+    longer = std::max(longer, needed - (kUnlike * fetching + few));
   };
   compare((double)own * request_.hbm_latency, most->fetching);
   compare((double)read * request_.hbm_latency, recorded);
