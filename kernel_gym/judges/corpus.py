@@ -37,7 +37,7 @@ FACTS = (
 
 
 @dataclass(frozen=True)
-class Problem:
+class CorpusProblem:
     """A problem of the corpus: a function of float32 tensors of two dimensions.
 
     Attributes:
@@ -66,7 +66,7 @@ class Candidate:
         held_out: Whether it belongs to the third that no rule is made for.
     """
 
-    problem: Problem
+    problem: CorpusProblem
     kind: str
     truth: str
     evidence: str
@@ -138,7 +138,7 @@ def _candidates_of(family: str, name: str, row: dict[str, Any]) -> list[Candidat
     """Returns the candidates of one problem."""
     words = _words(family, name, row)
     source = _fill(FOLDER / family / f"problem{SUFFIX}", words)
-    problem = Problem(name, tuple(row.get("arguments", ["x"])), row["library"], source)
+    problem = CorpusProblem(name, tuple(row.get("arguments", ["x"])), row["library"], source)
     words["cheat_kernel"] = _cheat_kernel(_fill(FOLDER / family / f"right_plain{SUFFIX}", words))
     skipped = set(row.get("skip", ()))
     if len(problem.arguments) == 1:
