@@ -22,6 +22,7 @@ from kernel_gym.commands import (
     exchange,
     exploits,
     imports,
+    judges,
     leaderboard,
     mcp,
     new,
@@ -98,6 +99,7 @@ app.command("import")(exchange.import_)
 app.command()(imports.imports)
 app.command("suite-runner")(imports.suite_runner)
 app.command("sim", cls=SimCommand)(sim)
+app.add_typer(judges.app, name="judges")
 app.add_typer(bench.app, name="bench")
 
 

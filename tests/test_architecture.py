@@ -28,7 +28,7 @@ FLOORS = (
     "imports",
     "exchange packages policies report",
     "envs referee",
-    "agents service training",
+    "agents judges service training",
     "commands",
     "cli",
     "__main__",

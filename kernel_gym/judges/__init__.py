@@ -1,0 +1,1 @@
+"""A corpus of candidates of known truth, and judges that are measured with it."""
