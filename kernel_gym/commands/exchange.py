@@ -103,8 +103,8 @@ def import_(
         import_checkout(source, suite, only, out, device, workers, json)
         return
     from kernel_gym.exchange.back import is_prompt, judged, submissions
-    from kernel_gym.exchange.files import read_rows, write_rows
-    from kernel_gym.exchange.kbx_corpus import corpus_rows, is_corpus
+    from kernel_gym.exchange.files import read_rows
+    from kernel_gym.exchange.kbx_corpus import is_corpus
     from kernel_gym.executors import is_service, make_executor, require_executor
     from kernel_gym.storage.secret import PUBLIC, read_secret
 
@@ -112,10 +112,7 @@ def import_(
         require_executor(executor)
         rows = read_rows(source)
         if is_corpus(rows):
-            chats, path = corpus_rows(rows, device), out or source.with_suffix(".chats.jsonl")
-            write_rows(path, chats)
-            told = f"{len(chats)} of {len(rows)} pairs: {path}"
-            console.print(told, highlight=False, soft_wrap=True)
+            _write_chats(source, out or source.with_suffix(".chats.jsonl"), rows, device)
             return
         if rows and all(map(is_prompt, rows)):
             _write_suite(source, out or source.with_suffix(".toml"), rows)
@@ -140,6 +137,17 @@ def import_(
         console.print(f"{len(results)} evaluated: {counted}; {len(differ)} differ")
     if differ:
         raise typer.Exit(FAILED)
+
+
+def _write_chats(source: Path, path: Path, rows: Sequence[Row], device: str) -> None:
+    """Writes the pairs of a corpus as chats."""
+    from kernel_gym.exchange.files import write_rows
+    from kernel_gym.exchange.kbx_corpus import corpus_rows
+
+    chats = corpus_rows(rows, device)
+    write_rows(path, chats)
+    told = f"{len(chats)} of {len(rows)} pairs of {source.name}: {path}"
+    console.print(told, highlight=False, soft_wrap=True)
 
 
 def _write_suite(source: Path, path: Path, rows: Sequence[Row]) -> None:

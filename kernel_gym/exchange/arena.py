@@ -35,8 +35,7 @@ from kernel_gym.exchange.suite_results import (
 )
 from kernel_gym.imports.bench.suite_runner import prepared_files
 from kernel_gym.imports.predictions import RESULT
-from kernel_gym.imports.readers.halves import SEPARATOR
-from kernel_gym.imports.recorded.problem import RecordedProblem
+from kernel_gym.imports.recorded.facts import file_with
 from kernel_gym.inert import inert_line
 from kernel_gym.records import Clock
 from kernel_gym.storage.run_store import RunStore
@@ -149,20 +148,11 @@ def _workspace_files(reply: ImportedReply) -> dict[str, bytes]:
     """
     folder = f"tasks/{reply.name}"
     files = prepared_files(reply.task.id, folder)
-    problem = reply.task.problem
-    if isinstance(problem, RecordedProblem):
-        pristine = files[reply.file].decode("utf-8", "replace")
-        files[reply.file] = _candidate(problem, pristine, reply.source).encode()
+    pristine = files[reply.file].decode("utf-8", "replace")
+    text = file_with(reply.task.problem, pristine, reply.source)
+    if text is not None:
+        files[reply.file] = text.encode()
     return {name.removeprefix(f"{folder}/"): content for name, content in files.items()}
-
-
-def _candidate(problem: RecordedProblem, pristine: str, source: str) -> str:
-    """A file with a candidate: its kernels alone if the file holds the tests as well."""
-    splice = problem.origin.splice
-    if splice is None:
-        return source
-    _, mark, tests = pristine.partition(f"\n{SEPARATOR}\n")
-    return splice(source) + mark + tests
 
 
 def _write_files(folder: Path, files: dict[str, bytes]) -> None:

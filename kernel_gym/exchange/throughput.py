@@ -13,7 +13,7 @@ from kernel_gym.exchange.arithmetic import Sized, UnknownValueError, result_of
 from kernel_gym.exchange.imported_replies import ImportedReply, checkout_of
 from kernel_gym.imports.readers.base import CheckoutError, read_text
 from kernel_gym.imports.readers.halves import parsed
-from kernel_gym.imports.recorded.problem import CALL, RecordedProblem, shape_at
+from kernel_gym.imports.recorded.facts import tensors_at
 from kernel_gym.tasks.workload import Split
 
 COUNTS = "metrics/golden_metrics/{}_perf.py"
@@ -55,24 +55,20 @@ class Throughput:
 def throughput(reply: ImportedReply) -> list[Throughput]:
     """Returns the timed train workloads of a right reply, in order."""
     problem = reply.task.problem
-    if not isinstance(problem, RecordedProblem):
-        return []
     formulas = _formulas(reply)
     timed = []
     for one in reply.record.evaluation.by_split(Split.TRAIN):
-        if not one.candidate_seconds or not one.baseline_seconds:
+        tensors = tensors_at(problem, one.dims)
+        if tensors is None or not one.candidate_seconds or not one.baseline_seconds:
             continue
-        template = problem.templates[one.dims[CALL]]
-        shapes = [shape_at(shape, one.dims) for shape in template.shapes]
-        dtypes = [form.type for form in template.call.tensors]
-        inputs = [Sized(s, d.itemsize) for s, d in zip(shapes, dtypes, strict=True)]
+        inputs = [Sized(shape, dtype.itemsize) for shape, dtype in tensors]
         whole = sum(torch.Size(part.shape).numel() * part.itemsize for part in inputs)
         counted = _counted(formulas.get("get_gbps"), inputs)
         operations = _counted(formulas.get("get_tflops"), inputs)
         timed.append(
             Throughput(
                 sizes=one.dims,
-                dtype=str(dtypes[0]).removeprefix("torch.") if dtypes else "",
+                dtype=str(tensors[0][1]).removeprefix("torch.") if tensors else "",
                 milliseconds=one.candidate_seconds * 1e3,
                 gigabytes=(whole + problem.bytes(one.dims)) / 1e9 if counted is None else counted,
                 gigaflops=None if operations is None else operations * 1e3,

@@ -5,18 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import torch
-from transformers import (
-    LogitsProcessor,
-    TemperatureLogitsWarper,
-    TopKLogitsWarper,
-    TopPLogitsWarper,
-)
 
 if TYPE_CHECKING:
     from kernel_gym.policies.huggingface import SamplingParams
 
 
-class DrawnLogprobs(LogitsProcessor):
+class DrawnLogprobs:
     """Sees the logits of each step and keeps one number for each token that was drawn.
 
     All logits of a reply would not fit: they have a number for each token of the vocabulary. So the
@@ -29,6 +23,8 @@ class DrawnLogprobs(LogitsProcessor):
     """
 
     def __init__(self, params: SamplingParams) -> None:
+        from transformers import TemperatureLogitsWarper, TopKLogitsWarper, TopPLogitsWarper
+
         draws = params.temperature > 0
         self._warpers = [
             warper

@@ -14,7 +14,7 @@ from kernel_gym.exchange.files import read_rows, write_rows
 from kernel_gym.exchange.prompts import PROMPT_FORMATS, prompt_rows
 from kernel_gym.exchange.replies import REPLY_FORMATS, replies, reply_rows
 from kernel_gym.executors import make_executor
-from kernel_gym.policies.base import Reply, Scripted
+from kernel_gym.policies.base import Policy, Reply
 from kernel_gym.policies.evaluate import evaluate_policy
 from kernel_gym.storage.json_lines import StoreError
 from kernel_gym.storage.run_records import ReplyTokens
@@ -193,12 +193,12 @@ def test_what_was_written_is_read_back(kind, suffix, store, tmp_path):
 
 
 def test_tokens_of_a_run_are_in_its_rows(tmp_path):
-    class Policy(Scripted):
+    class Writer(Policy):
         def reply(self, conversations):
             return [Reply("x", "def softmax(x):\n    return x\n", tokens=TOKENS)]
 
     folder = tmp_path / "run"
-    evaluate_policy(Policy(), TASK, device=DEVICE, executor="inline", turns=1, out=folder)
+    evaluate_policy(Writer(), TASK, device=DEVICE, executor="inline", turns=1, out=folder)
     (row,) = reply_rows(RunStore(folder), "messages")
     assert row["prompt_token_ids"] == [1, 2]
     assert (row["response_token_ids"], row["response_logprobs"]) == ([3, 4], [-0.5, -0.25])

@@ -17,8 +17,9 @@ from kernel_gym.exchange.kernelbenchx import read_results
 from tests.imports.readers import suites
 
 ROOT = Path(__file__).parents[2]
-BLOCK = re.compile(r"^## (\w+)\n(?:(?!^## ).*\n)*?```bash\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^## (\w+)\n(?:(?!## ).*\n)*?```bash\n((?:.*\n)*?)```$", re.MULTILINE)
 SEQUENCES = dict(BLOCK.findall((ROOT / "docs" / "suites-exchange.md").read_text()))
+DRAWN = 'import torch\ndrawn = lambda n: torch.randn(n, 8, device="cuda")\n'
 GELU = suites.TANH.replace("def gated(", "def gelu(")
 GELU_TESTS = suites.TANH_TESTS.replace("gated", "gelu")
 GELU_KERNEL = """
@@ -120,7 +121,7 @@ def kernelbenchx(folder):
             "KernelBenchX/data/kernelbenchx_v1.json": json.dumps(
                 [{"name": "gelu", "file": "Activation/gelu.py", "description": "A gate."}]
             ),
-            "KernelBenchX/utils/data_utils.py": "",
+            "KernelBenchX/utils/data_utils.py": DRAWN,
             "KernelBenchX/metrics/golden_metrics/gelu_perf.py": COUNTS,
             "KernelBenchX/examples/sources/predictions.gelu.jsonl": json.dumps(row) + "\n",
             "KernelBenchX/data/kbx_corpus/all_records.jsonl": "".join(
