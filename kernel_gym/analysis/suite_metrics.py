@@ -172,7 +172,7 @@ def suite_metrics(
     }
     right = {task: turn is not None for task, turn in best.items()}
     called = {
-        task: any(_called(t.evaluation) for attempt in attempts for t in attempt)
+        task: any(was_called(t.evaluation) for attempt in attempts for t in attempt)
         for task, attempts in by_task.items()
     }
     rows = {task: rows_of(turn.evaluation) for task, turn in best.items() if turn is not None}
@@ -207,7 +207,7 @@ def suite_metrics(
     }
 
 
-def _called(evaluation: Evaluation) -> bool:
+def was_called(evaluation: Evaluation) -> bool:
     """Whether a candidate was built and its first call returned."""
     early = (Stage.SCREEN, Stage.BUILD)
     crashed = (Outcome.RUNTIME_ERROR, Outcome.TIMEOUT, Outcome.COMPILE_ERROR)

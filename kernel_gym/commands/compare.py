@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich import box
@@ -27,7 +27,11 @@ if TYPE_CHECKING:
 
 def compare(
     folders: Annotated[
-        list[Path], typer.Argument(metavar="RUN RUN...", help="Run folders, two or more.")
+        list[Path],
+        typer.Argument(
+            metavar="RUN RUN...",
+            help="Run folders, two or more; or one, and the results of a suite's own evaluator.",
+        ),
     ],
     json: JsonOption = False,
 ) -> None:
@@ -36,14 +40,21 @@ def compare(
     Intervals are paired bootstraps over tasks; one that holds no change is no evidence of one.
     Attempts that a stopped or running run has not ended do not count.
 
-    Example: kernel-gym compare runs/before runs/after
+    The second path may be what a suite's evaluator has left: a run folder of AgentKernelArena,
+    results of GEAK-eval, or metrics.json of KernelBenchX. Then both verdicts are listed.
+
+    Examples: kernel-gym compare runs/before runs/after
+    kernel-gym compare runs/mine their_runs/pass_0/NAME_results_0.json
     """
     from kernel_gym.analysis.compare import compare
-    from kernel_gym.storage.run_store import RunStore
+    from kernel_gym.storage.run_store import CONFIG, RunStore
 
     if len(folders) < 2:
         note("error: give two run folders or more; found one")
         raise typer.Exit(2)
+    if len(folders) == 2 and not (folders[1] / CONFIG).exists():
+        _beside(folders[0], folders[1], json)
+        return
     with one_line_errors():
         first, *others = [RunStore(folder) for folder in folders]
         results = [compare(first, other) for other in others]
@@ -58,6 +69,43 @@ def compare(
             _show(first, other, one)
     if not all(result.complete for result in results):
         raise typer.Exit(FAILED)
+
+
+def _beside(folder: Path, path: Path, json: bool) -> None:
+    """Prints the verdicts of a suite's evaluator beside those of a run."""
+    from kernel_gym.exchange.their_results import beside, read_their_results
+    from kernel_gym.formatting import NOTHING, factor
+    from kernel_gym.storage.run_store import RunStore
+
+    with one_line_errors():
+        pairs = beside(RunStore(folder), read_their_results(path))
+    rows: list[dict[str, Any]] = [
+        {
+            "task": pair.reply.task.id,
+            "sample": pair.reply.record.sample,
+            "outcome": str(pair.reply.record.evaluation.outcome),
+            "speedup": pair.reply.ratio_of_sums or None,
+            "their_call": pair.theirs.called,
+            "their_right": pair.theirs.right,
+            "their_speedup": pair.theirs.speedup,
+            "agree": pair.agree,
+        }
+        for pair in pairs
+    ]
+    if json:
+        print_json(rows)
+        return
+    table = Table(box=box.SIMPLE)
+    for header in ("task", "sample", "our judge", "speedup", "their evaluator", "speedup"):
+        table.add_column(header, overflow="fold")
+    for row in rows:
+        theirs = "right" if row["their_right"] else "wrong" if row["their_call"] else "fails"
+        speedups = [row["speedup"], row["their_speedup"]]
+        ours, other = (NOTHING if one is None else factor(one) for one in speedups)
+        table.add_row(row["task"], str(row["sample"]), row["outcome"], ours, theirs, other)
+    console.print(table)
+    agree = sum(pair.agree for pair in pairs)
+    console.print(f"both agree on {agree} of {len(pairs)}", highlight=False)
 
 
 def _show(first: RunStore, other: RunStore, found: Comparison) -> None:

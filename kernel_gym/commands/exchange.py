@@ -29,14 +29,16 @@ if TYPE_CHECKING:
 
 def export(
     folder: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")],
-    out: Annotated[Path, typer.Option(help="A file: .parquet, or .jsonl for JSON lines.")],
+    out: Annotated[
+        Path, typer.Option(help="A file: .parquet, or .jsonl for JSON lines; or a folder.")
+    ],
     form: Annotated[
         str,
         typer.Option(
             "--format",
-            help="messages, preferences, verl or apex; for imported suites geak-eval, "
-            "kernelbenchx, tritonbench, aka; as a folder kernelbench, sol-execbench or "
-            "flashinfer-bench.",
+            help="messages, preferences, verl or apex; for imported suites tritonbench, or as a "
+            "folder agentkernelarena, geak-eval, geak-agent, kernelbenchx, kernelbench, "
+            "sol-execbench or flashinfer-bench.",
         ),
     ] = "messages",
     only: Annotated[
@@ -48,33 +50,22 @@ def export(
     Example: kernel-gym export runs/demo --format preferences --out pairs.jsonl
     """
     from kernel_gym.exchange.files import write_rows
-    from kernel_gym.exchange.predictions import (
-        KERNELBENCH,
-        PREDICTION_FORMATS,
-        SOLUTIONS,
-        prediction_rows,
-        write_run_folder,
-        write_solutions,
-    )
+    from kernel_gym.exchange.formats import SUITE_FORMATS
     from kernel_gym.exchange.replies import ONLY, REPLY_FORMATS, reply_rows
     from kernel_gym.storage.run_store import RunStore
     from kernel_gym.tasks import UnknownName
 
-    formats = [*REPLY_FORMATS, *PREDICTION_FORMATS, KERNELBENCH, *SOLUTIONS]
     with one_line_errors():
+        formats = [*REPLY_FORMATS, *SUITE_FORMATS]
         for what, name, known in (("format", form, formats), ("filter", only, ONLY)):
             if name not in known:
                 raise UnknownName(what, name, known)
         store = RunStore(folder)
-        if form == KERNELBENCH or form in SOLUTIONS:
-            as_folder = form == KERNELBENCH
-            number = (
-                write_run_folder(store, out) if as_folder else write_solutions(store, form, out)
-            )
-            console.print(f"{number} files: {out}", highlight=False, soft_wrap=True)
+        if form in SUITE_FORMATS:
+            line = SUITE_FORMATS[form](store, out)
+            console.print(line, highlight=False, soft_wrap=True)
             return
-        predictions = form in PREDICTION_FORMATS
-        rows = prediction_rows(store, form) if predictions else reply_rows(store, form, only)
+        rows = reply_rows(store, form, only)
         write_rows(out, rows)
     console.print(f"{len(rows)} rows: {out}", highlight=False, soft_wrap=True)
 
@@ -85,7 +76,10 @@ def import_(
     only: Annotated[str, typer.Option(help="Tasks of a checkout whose names fit a glob.")] = "*",
     out: Annotated[
         Path | None,
-        typer.Option(help="A folder for manifests, or the suite file for a dataset of prompts."),
+        typer.Option(
+            help="A folder for manifests, the suite file for a dataset of prompts, or the dataset "
+            "for a corpus of pairs."
+        ),
     ] = None,
     device: DeviceOption = "sim:gfx942",
     executor: ExecutorOption = "local",
@@ -98,8 +92,9 @@ def import_(
     """Import the suites of a checkout as tasks, or the prompts or replies of a dataset.
 
     A folder is a checkout (docs/suites.md). A file is a dataset: prompts become a suite of their
-    tasks, replies are evaluated. Exit code 1 says that a reply differs from its evidence; rows
-    with evidence need the --secret of their run, others are only judged.
+    tasks, replies are evaluated, and the corpus of KernelBenchX becomes a dataset of chats. Exit
+    code 1 says that a reply differs from its evidence; rows with evidence need the --secret of
+    their run, others are only judged.
 
     Examples: kernel-gym import TritonBench --only 'softmax*'
     kernel-gym import pairs.jsonl --secret runs/demo
@@ -109,12 +104,16 @@ def import_(
         return
     from kernel_gym.exchange.back import is_prompt, judged, submissions
     from kernel_gym.exchange.files import read_rows
+    from kernel_gym.exchange.kbx_corpus import is_corpus
     from kernel_gym.executors import is_service, make_executor, require_executor
     from kernel_gym.storage.secret import PUBLIC, read_secret
 
     with one_line_errors():
         require_executor(executor)
         rows = read_rows(source)
+        if is_corpus(rows):
+            _write_chats(source, out or source.with_suffix(".chats.jsonl"), rows, device)
+            return
         if rows and all(map(is_prompt, rows)):
             _write_suite(source, out or source.with_suffix(".toml"), rows)
             return
@@ -138,6 +137,17 @@ def import_(
         console.print(f"{len(results)} evaluated: {counted}; {len(differ)} differ")
     if differ:
         raise typer.Exit(FAILED)
+
+
+def _write_chats(source: Path, path: Path, rows: Sequence[Row], device: str) -> None:
+    """Writes the pairs of a corpus as chats."""
+    from kernel_gym.exchange.files import write_rows
+    from kernel_gym.exchange.kbx_corpus import corpus_rows
+
+    chats = corpus_rows(rows, device)
+    write_rows(path, chats)
+    told = f"{len(chats)} of {len(rows)} pairs of {source.name}: {path}"
+    console.print(told, highlight=False, soft_wrap=True)
 
 
 def _write_suite(source: Path, path: Path, rows: Sequence[Row]) -> None:

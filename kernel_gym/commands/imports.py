@@ -108,7 +108,7 @@ def imports(
 
 
 def suite_runner(
-    task_id: Annotated[str, typer.Argument(help="A task of agentkernelarena.")],
+    task_id: Annotated[str, typer.Argument(help="An imported task.")],
     file: Annotated[Path, typer.Argument(help="The source.", exists=True, dir_okay=False)],
     device: Annotated[str, typer.Option("--device", "-d", help="A device name.")] = "sim:gfx942",
     performance: Annotated[
@@ -119,11 +119,13 @@ def suite_runner(
     ] = False,
     json: JsonOption = False,
 ) -> None:
-    """Run the suite's own runner on a candidate, as a second gate. Exit code 1 when it fails.
+    """Run the suite's own tests on a candidate, beside our judge. Exit code 1 when one refuses it.
 
-    The runner sees a pristine copy of the task with the content of the editable file replaced.
+    They see a pristine copy of the task with the candidate in place of the kernel, and decide by
+    the suite's own tolerance. Tasks of agentkernelarena have a runner and a performance command.
 
-    Example: kernel-gym suite-runner agentkernelarena/triton2triton/vllm/triton_rms_norm my.py
+    Examples: kernel-gym suite-runner kernelbenchx/gelu my.py
+    kernel-gym suite-runner agentkernelarena/triton2triton/vllm/triton_rms_norm my.py --performance
     """
     from kernel_gym.imports.bench import suite_runner as runner
     from kernel_gym.imports.bench.import_bench import TIMEOUT, ImportBench
@@ -134,21 +136,23 @@ def suite_runner(
     with one_line_errors(), ImportBench(device, seconds) as bench:
         verdict = runner.suite_verdict(task_id, source, bench)
         row: Row = {"compiled": verdict.compiled, "correct": verdict.correct}
-        row |= {"message": verdict.message}
+        row |= {"message": verdict.message, "rule": verdict.rule}
+        outcome, ours = runner.kernel_gym_score(task_id, source, bench.evaluator)
+        row |= {"outcome": outcome}
         if performance and verdict.correct:
             times = runner.suite_times(task_id, source, bench, slow)
-            outcome, ours = runner.kernel_gym_score(task_id, source, bench.evaluator)
             row |= {"cases": times.cases, "own_speedup": times.speedup.ratio}
             row |= {"problem": times.speedup.problem, "methods": list(times.methods)}
-            row |= {"suite_score": times.score, "outcome": outcome, "kernel_gym_score": ours}
+            row |= {"suite_score": times.score, "kernel_gym_score": ours}
     if json:
         print_json(row)
     else:
         word = "passes" if verdict.correct else f"fails: {verdict.message}"
-        console.print(f"{task_id}: its own runner {word}", markup=False, highlight=False)
+        told = f"{task_id}: the suite's own tests ({verdict.rule}): {word}\nour judge: {outcome}"
+        console.print(told, markup=False, highlight=False)
         if "suite_score" in row:
             console.print(_scores(row), markup=False, highlight=False)
-    if not verdict.correct:
+    if not verdict.correct or outcome != "passed":
         raise typer.Exit(FAILED)
 
 

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
+from pydantic import ValidationError
+
+from kernel_gym.episodes.episode import ChatMessage
 from kernel_gym.episodes.reply import extract_source
 from kernel_gym.exchange.files import Row
 from kernel_gym.exchange.replies import record_sha256
 from kernel_gym.records import Clock, Evaluation
-from kernel_gym.storage.json_lines import StoreError
+from kernel_gym.storage.json_lines import StoreError, first_line
+from kernel_gym.storage.run_records import ReplyTokens
 from kernel_gym.tasks import Task, get_task
 
 if TYPE_CHECKING:
@@ -26,11 +30,17 @@ class Stored:
         task: The task id.
         source: The submission.
         evidence: What its first evaluation recorded; empty in rows of other origin.
+        messages: The chat that it answered, if the row has one.
+        reward: Its reward, if the row has one.
+        tokens: Its token ids and their log-probabilities, if the row has them.
     """
 
     task: str
     source: str
     evidence: Mapping[str, str]
+    messages: tuple[ChatMessage, ...] = ()
+    reward: float | None = None
+    tokens: ReplyTokens | None = None
 
     def differs(self, evaluation: Evaluation) -> str:
         """Names the differences between a new evaluation and the evidence; "" if there are none."""
@@ -132,12 +142,53 @@ def _of(number: int, row: Row) -> Iterator[Stored]:
     extra = _part(number, row, "extra_info")
     evidence = row.get("evidence", extra.get("evidence"))
     if "messages" in row:
-        text = _last(number, row, row["messages"])
+        text, chat = _last(number, row, row["messages"]), row["messages"][:-1]
     else:
         texts = (row.get("response"), extra.get("response"))
         rollouts = (row.get("output"), row.get("output_response"))
-        text = next((text for text in (*texts, *rollouts) if text is not None), None)
-    yield _stored(number, row, task, text, evidence)
+        text, chat = (
+            next((t for t in (*texts, *rollouts) if t is not None), None),
+            row.get("prompt"),
+        )
+    stored = _stored(number, row, task, text, evidence)
+    reward: Any = row.get("reward")
+    yield replace(
+        stored,
+        messages=_chat(chat),
+        reward=float(reward) if type(reward) in (int, float) else None,
+        tokens=_tokens(number, row),
+    )
+
+
+def _chat(messages: Any) -> tuple[ChatMessage, ...]:
+    """The messages of a chat; none if the value is no chat."""
+    if not isinstance(messages, list):
+        return ()
+    parts = [(m.get("role"), m.get("content")) for m in messages if isinstance(m, dict)]
+    return tuple(
+        ChatMessage(role=role, content=content)
+        for role, content in parts
+        if isinstance(role, str) and isinstance(content, str)
+    )
+
+
+def _tokens(number: int, row: Row) -> ReplyTokens | None:
+    """The tokens of a row; None if it has none."""
+    columns = ("prompt_token_ids", "response_token_ids", "response_logprobs")
+    values = [row.get(column) for column in columns]
+    if all(value is None for value in values):
+        return None
+    prompt, ids, logprobs = values
+    try:
+        tokens = ReplyTokens(prompt_ids=prompt, ids=ids, logprobs=logprobs)  # type: ignore[arg-type]
+    except ValidationError as error:
+        raise StoreError(f"row {number}: its tokens: {first_line(error)}") from None
+    if len(tokens.ids) != len(tokens.logprobs):
+        raise StoreError(
+            f"row {number}: found {len(tokens.ids)} response_token_ids and "
+            f"{len(tokens.logprobs)} response_logprobs"
+        )
+    return tokens
 
 
 def _task(number: int, row: Row) -> object:

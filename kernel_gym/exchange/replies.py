@@ -9,17 +9,19 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
 from kernel_gym.episodes.conversation import full_prompt
+from kernel_gym.episodes.episode import ChatMessage, Episode, Prompt
 from kernel_gym.episodes.history import passed, speedup_bound
 from kernel_gym.exchange.files import Row
 from kernel_gym.exchange.prompts import verl_row
 from kernel_gym.judge.scores import geometric_speedup
 from kernel_gym.records import Evaluation, Outcome
-from kernel_gym.storage.run_records import TurnRecord
+from kernel_gym.rewards import RewardResult
+from kernel_gym.storage.run_records import ReplyTokens, TurnRecord
 from kernel_gym.storage.run_store import RunStore
 from kernel_gym.tasks import get_task
 from kernel_gym.tasks.workload import Split
@@ -29,18 +31,29 @@ FENCE = {"triton": "python", "hip": "cpp"}
 
 @dataclass(frozen=True)
 class JudgedReply:
-    """A judged reply: the record of its turn, its source and its task's prompt."""
+    """A judged reply.
+
+    Attributes:
+        record: The record of its turn.
+        source: Its submission.
+        messages: The chat that it answered: the task's prompt, then earlier replies and feedback.
+        tokens: Its token ids and their log-probabilities, if the policy had them.
+    """
 
     record: TurnRecord
     source: str
-    prompt: str
+    messages: tuple[ChatMessage, ...]
+    tokens: ReplyTokens | None = None
+
+    @property
+    def prompt(self) -> str:
+        """The task's prompt, which the chat begins with."""
+        return self.messages[0]["content"]
 
     @property
     def text(self) -> str:
         """The reply as a fenced block."""
-        fence = FENCE[get_task(self.record.task).language]
-        end = "" if self.source.endswith("\n") else "\n"
-        return f"```{fence}\n{self.source}{end}```"
+        return _fenced(self.source, self.record.task)
 
     @property
     def interval(self) -> tuple[float, float]:
@@ -68,14 +81,46 @@ def replies(store: RunStore, only: str = "all") -> list[JudgedReply]:
         store: The run.
         only: A key of :data:`ONLY`.
     """
-    write = full_prompt(store.config.device)
-    prompts = {task: write(get_task(task)) for task in store.config.tasks}
+    write, tokens = full_prompt(store.config.device), store.tokens()
+    samples = range(1, store.config.samples + 1)
     judged = (
-        JudgedReply(record, store.source(record), prompts[record.task])
-        for record in store.records()
-        if record.evaluation.outcome is not Outcome.INFRA
+        reply
+        for task in store.config.tasks
+        for sample in samples
+        for reply in _of_episode(store, task, sample, write, tokens)
     )
-    return [reply for reply in judged if ONLY[only](reply)]
+    return [
+        reply
+        for reply in judged
+        if reply.record.evaluation.outcome is not Outcome.INFRA and ONLY[only](reply)
+    ]
+
+
+def _of_episode(
+    store: RunStore,
+    name: str,
+    sample: int,
+    write: Prompt,
+    tokens: Mapping[tuple[str, int, int], ReplyTokens],
+) -> Iterator[JudgedReply]:
+    """Yields the replies of an episode, each with the chat before it."""
+    episode = Episode(get_task(name), sample=sample)
+    for record in store.turns(name, sample):
+        source = store.source(record)
+        own = tokens.get((name, sample, record.turn))
+        yield JudgedReply(record, source, episode.messages(write), own)
+        episode = episode.after(
+            source,
+            record.evaluation,
+            RewardResult(record.reward, record.terms),
+            text=_fenced(source, name),
+            problem=record.problem,
+        )
+
+
+def _fenced(source: str, task: str) -> str:
+    end = "" if source.endswith("\n") else "\n"
+    return f"```{FENCE[get_task(task).language]}\n{source}{end}```"
 
 
 def evidence(reply: JudgedReply) -> Row:
@@ -108,13 +153,24 @@ def record_sha256(evaluation: Evaluation) -> str:
 def _messages(rows: Sequence[JudgedReply]) -> Iterator[Row]:
     for reply in rows:
         yield {
-            "messages": [
-                {"role": "user", "content": reply.prompt},
-                {"role": "assistant", "content": reply.text},
-            ],
+            "messages": [*reply.messages, {"role": "assistant", "content": reply.text}],
             "task": reply.record.task,
+            "reward": reply.record.reward,
+            **_tokens(reply, any(one.tokens for one in rows)),
             "evidence": evidence(reply),
         }
+
+
+def _tokens(reply: JudgedReply, wanted: bool) -> Row:
+    """The columns of tokens, which a file has if one of its rows has them."""
+    if not wanted:
+        return {}
+    own = reply.tokens
+    return {
+        "prompt_token_ids": list(own.prompt_ids) if own else None,
+        "response_token_ids": list(own.ids) if own else None,
+        "response_logprobs": list(own.logprobs) if own else None,
+    }
 
 
 def _verl(rows: Sequence[JudgedReply]) -> Iterator[Row]:
@@ -123,11 +179,15 @@ def _verl(rows: Sequence[JudgedReply]) -> Iterator[Row]:
         extra = row["extra_info"]
         assert isinstance(extra, dict)
         extra |= {"response": reply.text, "evidence": evidence(reply)}
-        yield row
+        row["prompt"] = list(reply.messages)
+        yield row | {"reward": reply.record.reward, **_tokens(reply, any(r.tokens for r in rows))}
 
 
 def _preferences(rows: Sequence[JudgedReply]) -> Iterator[Row]:
-    """Pairs of one task whose intervals are apart; a wrong kernel is below every right one."""
+    """Pairs of one task whose intervals are apart; a wrong kernel is below every right one.
+
+    Both are whole kernels, so each answers the task's prompt, whatever its turn was.
+    """
     by_task: dict[str, list[JudgedReply]] = {}
     for reply in rows:
         by_task.setdefault(reply.record.task, []).append(reply)
@@ -149,7 +209,7 @@ def _apex(rows: Sequence[JudgedReply]) -> Iterator[Row]:
     """The rows of `sft_warmstart.jsonl` of AMD's Apex; the response is the source itself."""
     for reply in rows:
         yield {
-            "prompt": reply.prompt,
+            "prompt": "\n\n".join(message["content"] for message in reply.messages),
             "response": reply.source,
             "score": reply.record.reward,
             "kernel_type": get_task(reply.record.task).problem.name,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -48,6 +49,15 @@ class Solution(BaseModel):
     definition: str
     spec: SolutionSpec
     sources: tuple[SourceFile, ...]
+
+
+def is_solution(path: Path) -> bool:
+    """Whether a file is the JSON of a solution."""
+    try:
+        value = json.loads(read_inside(path.parent, path))
+    except (OSError, ValueError, RecursionError):
+        return False
+    return isinstance(value, dict) and {"definition", "spec", "sources"} <= value.keys()
 
 
 def read_solution(path: Path, folder: Path | None = None) -> tuple[str, str]:

@@ -13,7 +13,7 @@ from kernel_gym.devices import describe
 from kernel_gym.episodes.chat import Conversation
 from kernel_gym.episodes.episode import ChatMessage, Episode
 from kernel_gym.policies.names import PolicyError
-from kernel_gym.storage.run_records import Sampling
+from kernel_gym.storage.run_records import ReplyTokens, Sampling
 
 __all__ = [
     "ChatMessage",
@@ -40,6 +40,7 @@ class Reply:
         cost: Cost in US dollars, if known.
         problem: A sentence on what is wrong with the reply, such as that it was cut off; "" if
             nothing is. The policy reads it with the feedback.
+        tokens: Its token ids and their log-probabilities, if the policy has them.
     """
 
     text: str
@@ -48,6 +49,7 @@ class Reply:
     completion_tokens: int = 0
     cost: float = 0.0
     problem: str = ""
+    tokens: ReplyTokens | None = None
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,13 @@ from kernel_gym.policies.answers import CUT_OFF
 from kernel_gym.policies.base import Conversation, Policy, PolicyError, Reply, Response, Stop
 from kernel_gym.policies.options import Options
 from kernel_gym.policies.registry import register_policy
-from kernel_gym.storage.run_records import Sampling
+from kernel_gym.storage.run_records import ReplyTokens, Sampling
 
 if TYPE_CHECKING:
     pass
 
+Written = tuple[list[int], list[float]]
+"""Token ids of a reply and their log-probabilities."""
 SAMPLING_PARAMS = "gym.json"
 """The file in a checkpoint that has its :class:`SamplingParams`."""
 
@@ -139,8 +141,8 @@ class HuggingFace(Policy):
         """Answers all conversations, one batch after another."""
         prompts = [self.prompt_ids(conversation) for conversation in conversations]
         replies: list[Response] = []
-        for chat, prompt, written in zip(
-            conversations, prompts, self.generate(prompts), strict=True
+        for chat, prompt, (written, logprobs) in zip(
+            conversations, prompts, self._written(prompts), strict=True
         ):
             if self._room(prompt) < 1:
                 full = f"the prompt has {len(prompt)} tokens, and the context {self.context}"
@@ -150,7 +152,11 @@ class HuggingFace(Policy):
             source = submission(chat.episode, text)
             cut = not self.ends.intersection(written) and len(written) >= self._room(prompt)
             problem = CUT_OFF if cut else ""
-            replies.append(Reply(text, source, len(prompt), len(written), problem=problem))
+            tokens = ReplyTokens(
+                prompt_ids=tuple(prompt), ids=tuple(written), logprobs=tuple(logprobs)
+            )
+            counts = len(prompt), len(written)
+            replies.append(Reply(text, source, *counts, problem=problem, tokens=tokens))
         return replies
 
     def prompt_ids(self, conversation: Conversation) -> list[int]:
@@ -187,7 +193,11 @@ class HuggingFace(Policy):
             The token ids after each sequence, up to and including the end token; none after a
             sequence that fills the context.
         """
-        written: list[list[int]] = [[] for _ in prompts]
+        return [ids for ids, _ in self._written(prompts)]
+
+    def _written(self, prompts: Sequence[list[int]]) -> list[Written]:
+        """The token ids after each sequence, with their log-probabilities."""
+        written: list[Written] = [([], [])] * len(prompts)
         rooms = [self._room(prompt) for prompt in prompts]
         for room in dict.fromkeys(rooms):  # nearly always one: the most tokens of a reply
             places = [place for place, own in enumerate(rooms) if own == room > 0]
@@ -198,21 +208,28 @@ class HuggingFace(Policy):
                     written[place] = reply
         return written
 
-    def _generate(self, prompts: Sequence[list[int]], room: int) -> list[list[int]]:
+    def _generate(self, prompts: Sequence[list[int]], room: int) -> list[Written]:
         import torch
+
+        from kernel_gym.policies.drawn_logprobs import DrawnLogprobs
 
         longest = max(map(len, prompts))
         padding = [longest - len(prompt) for prompt in prompts]
         rows = [[self._pad] * gap + prompt for gap, prompt in zip(padding, prompts, strict=True)]
         masks = [[0] * gap + [1] * (longest - gap) for gap in padding]
         place = self.model.device
+        drawn = DrawnLogprobs(self.params)
         with torch.inference_mode():
             out = self.model.generate(
                 input_ids=torch.tensor(rows, device=place),
                 attention_mask=torch.tensor(masks, device=place),
                 generation_config=self._generation(room),
+                logits_processor=[drawn],
             )
-        return [self._cut(row) for row in out[:, longest:].tolist()]
+        written = out[:, longest:]
+        pairs = zip(written.tolist(), drawn.of(out).tolist(), strict=True)
+        cut = [(self._cut(row), logprobs) for row, logprobs in pairs]
+        return [(row, logprobs[: len(row)]) for row, logprobs in cut]
 
     @property
     def _pad(self) -> int:

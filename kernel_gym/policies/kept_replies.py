@@ -9,6 +9,7 @@ from kernel_gym.episodes.episode import Episode
 from kernel_gym.policies.base import Reply
 from kernel_gym.records import Record
 from kernel_gym.storage.json_lines import append_line, drop_cut_off, read_lines
+from kernel_gym.storage.run_records import ReplyTokens
 from kernel_gym.storage.run_store import REPLIES
 
 _Key = tuple[str, int, int]
@@ -27,6 +28,7 @@ class KeptReply(Record):
     completion_tokens: int
     cost: float
     problem: str
+    tokens: ReplyTokens | None = None
 
 
 class KeptReplies:
@@ -55,7 +57,10 @@ class KeptReplies:
     def take(self, episode: Episode) -> Reply | None:
         """The reply that a killed run left for the next turn of an episode; None without one."""
         kept = self._left.pop(_key(episode), None)
-        return Reply(**kept.model_dump(exclude={"task", "sample", "turn"})) if kept else None
+        if kept is None:
+            return None
+        fields = kept.model_dump(exclude={"task", "sample", "turn", "tokens"})
+        return Reply(**fields, tokens=kept.tokens)
 
     def clear(self) -> None:
         """Deletes the file, once every reply is evaluated."""

@@ -56,6 +56,8 @@ def record_turn(
         cost=reply.cost,
         problem=reply.problem,
     )
+    if reply.tokens is not None:
+        store.append_tokens(record, reply.tokens)
     store.append(record, source)
     longer = episode.after(source, evaluation, result, text=reply.text, problem=reply.problem)
     return record, longer

@@ -164,6 +164,7 @@ class Reflective(Policy):
         return {key: self._reflections[key] for key in episodes if key in self._reflections}
 
     def _keep(self, key: _Key, reply: Reply) -> None:
+        reply = replace(reply, tokens=None)  # those of its kernel count
         self._reflections[key] = reply
         if self._memory is not None:
             with self._lock, self._memory.open("a", encoding="utf-8") as memory:

@@ -6,15 +6,13 @@ import re
 from pathlib import Path
 
 from kernel_gym.episodes.episode import Episode
-from kernel_gym.imports.predictions import (
-    UNUSABLE,
-    prediction_for,
-    read_predictions,
-)
+from kernel_gym.errors import InputError
+from kernel_gym.imports.predictions import prediction_for, read_predictions
 from kernel_gym.policies.base import PolicyError, Scripted
 from kernel_gym.policies.registry import register_policy
 from kernel_gym.storage.run_store import SUFFIX, RunStore, StoreError
 from kernel_gym.tasks import Task
+from kernel_gym.tasks.names import imported_ids
 
 
 @register_policy("baseline")
@@ -101,24 +99,31 @@ class Recorded(Scripted):
 class Predictions(Scripted):
     """Submits the predictions of a file for tasks of imported suites, in their formats.
 
+    Each sample of a task submits another prediction, if there are several.
+
     Args:
-        path: JSON lines, a JSON list, a solution as JSON, or a folder of solutions or of samples.
+        path: What :func:`~kernel_gym.imports.predictions.read_predictions` reads.
 
     Raises:
-        PolicyError: The file cannot be used.
+        PolicyError: The file cannot be used, or fits no imported task.
     """
 
     def __init__(self, path: Path) -> None:
         try:
             self.sources = read_predictions(path)
-        except UNUSABLE as error:
+        except InputError as error:
             raise PolicyError(str(error)) from error
+        if not any(prediction_for(self.sources, name) for name in imported_ids()):
+            first = ", ".join(list(self.sources)[:3])
+            raise PolicyError(
+                f"{path}: found predictions for {first}, and no imported task of them"
+            )
 
     def submit(self, episode: Episode) -> str | None:
         """The prediction for the task; none for a task of our own."""
         if episode.turns or not episode.task.problem.suite:
             return None
-        return prediction_for(self.sources, episode.task.id)
+        return prediction_for(self.sources, episode.task.id, episode.sample)
 
 
 @register_policy("replay")

@@ -85,6 +85,26 @@ class TurnRecord(Record):
         return self.reward
 
 
+class ReplyTokens(Record):
+    """The tokens of a reply, from a policy that has them."""
+
+    prompt_ids: tuple[int, ...]
+    """Token ids that the policy read."""
+    ids: tuple[int, ...]
+    """Token ids that it wrote, with the end token if there is one."""
+    logprobs: tuple[float, ...]
+    """The logarithm of the probability with which each written token was drawn, in nats."""
+
+
+class TurnTokens(Record):
+    """The tokens of the reply of one turn."""
+
+    task: str
+    sample: int
+    turn: int
+    tokens: ReplyTokens
+
+
 class EpisodeEnd(Record):
     """An episode that ended before its last turn."""
 

@@ -8,6 +8,7 @@
     plans/           the launch plans of the submissions, on simulated devices
     ends.jsonl       the episodes that ended before their last turn, and why
     sessions.jsonl   when the run was played or resumed, and by which command
+    tokens.jsonl     token ids and log-probabilities of replies, from a policy that has them
     metrics.json     the metrics, written by `kernel-gym eval`
     reflections.jsonl  the notes of a reflective agent on its turns
     population.jsonl   the choices of a population: strategy and parent of each turn
@@ -43,14 +44,21 @@ from kernel_gym.storage.json_lines import (
     write_whole,
 )
 from kernel_gym.storage.run_lock import RunLock, lock_run
-from kernel_gym.storage.run_records import EpisodeEnd, RunConfig, RunSession, TurnRecord
+from kernel_gym.storage.run_records import (
+    EpisodeEnd,
+    ReplyTokens,
+    RunConfig,
+    RunSession,
+    TurnRecord,
+    TurnTokens,
+)
 from kernel_gym.storage.secret import PUBLIC, SECRET, RunSecret, read_secret
 
 PLANS = "plans"
 CONFIG, RESULTS, SOURCES, REPORT = "config.json", "results.jsonl", "sources", "report.html"
 METRICS, REFLECTIONS, FIGURES = "metrics.json", "reflections.jsonl", "figures"
 POPULATION, EPISODES, REPLIES = "population.jsonl", "episodes", "replies.jsonl"
-ENDS, SESSIONS = "ends.jsonl", "sessions.jsonl"
+ENDS, SESSIONS, TOKENS = "ends.jsonl", "sessions.jsonl", "tokens.jsonl"
 WORKSPACES, TRANSCRIPTS, STARTS, CLOCK = "workspaces", "transcripts", "agent.jsonl", "clock.jsonl"
 SUFFIX = {"triton": ".py", "hip": ".hip"}
 
@@ -190,6 +198,21 @@ class RunStore:
         append_line(self.folder / RESULTS, record)
         self._records[_key(record)] = record
 
+    def append_tokens(self, record: TurnRecord, tokens: ReplyTokens) -> None:
+        """Appends the tokens of a submission's reply. They are on disk when this returns."""
+        task, sample, turn = _key(record)
+        line = TurnTokens(task=task, sample=sample, turn=turn, tokens=tokens)
+        append_line(self.folder / TOKENS, line)
+
+    def tokens(self) -> dict[tuple[str, int, int], ReplyTokens]:
+        """Returns the tokens of replies by task, sample and turn; of a turn played twice the last.
+
+        Raises:
+            StoreError: A line is malformed.
+        """
+        lines = read_lines(self.folder / TOKENS, TurnTokens)
+        return {(one.task, one.sample, one.turn): one.tokens for one in lines}
+
     def end(self, task_id: str, sample: int = 1, reason: str = "") -> None:
         """Records that an episode ended before its last turn. It is not resumed later."""
         turns = sum(key[:2] == (task_id, sample) for key in self._records)
@@ -268,6 +291,7 @@ def _clear(folder: Path) -> None:
         REFLECTIONS,
         POPULATION,
         REPLIES,
+        TOKENS,
         STARTS,
         CLOCK,
     ):

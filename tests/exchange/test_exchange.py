@@ -1,6 +1,7 @@
 """Datasets out and back: what is written is read by the usual readers, and replays."""
 
 import json
+from dataclasses import replace
 
 import pytest
 import torch
@@ -11,10 +12,12 @@ from kernel_gym.cli import app
 from kernel_gym.exchange.back import is_prompt, judged, submissions, tasks_of
 from kernel_gym.exchange.files import read_rows, write_rows
 from kernel_gym.exchange.prompts import PROMPT_FORMATS, prompt_rows
-from kernel_gym.exchange.replies import REPLY_FORMATS, reply_rows
+from kernel_gym.exchange.replies import REPLY_FORMATS, replies, reply_rows
 from kernel_gym.executors import make_executor
+from kernel_gym.policies.base import Policy, Reply
 from kernel_gym.policies.evaluate import evaluate_policy
 from kernel_gym.storage.json_lines import StoreError
+from kernel_gym.storage.run_records import ReplyTokens
 from kernel_gym.storage.run_store import RunStore
 from kernel_gym.tasks import get_task, load_suite
 
@@ -158,6 +161,61 @@ def test_replies_that_a_trainer_wrote_are_read(row, tmp_path):
     path.write_text(json.dumps(row))
     (stored,) = submissions(read_rows(path))
     assert (stored.task, stored.source, stored.evidence) == (TASK, SOURCE, {})
+
+
+def test_a_later_turn_has_the_feedback_that_it_answered(store):
+    rows = reply_rows(store, "messages")
+    assert [len(row["messages"]) for row in rows] == [2, 4, 6]
+    assert [row["reward"] for row in rows] == [record.reward for record in store.records()]
+    last = rows[-1]["messages"]
+    assert [message["role"] for message in last] == ["user", "assistant"] * 3
+    assert last[:2] == rows[0]["messages"]
+    first = store.records()[0].evaluation
+    assert str(first.outcome).split("_")[0] in last[2]["content"].lower()
+    (verl,) = [row for row in reply_rows(store, "verl") if row["extra_info"]["index"] == 2]
+    assert verl["prompt"] == last[:-1]
+
+
+TOKENS = ReplyTokens(prompt_ids=(1, 2), ids=(3, 4), logprobs=(-0.5, -0.25))
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".jsonl"])
+@pytest.mark.parametrize("kind", ["messages", "verl"])
+def test_what_was_written_is_read_back(kind, suffix, store, tmp_path):
+    written = [replace(reply, tokens=None) for reply in replies(store)]
+    written[1] = replace(written[1], tokens=TOKENS)
+    path = tmp_path / f"rows{suffix}"
+    write_rows(path, list(REPLY_FORMATS[kind](written)))
+    for stored, reply in zip(submissions(read_rows(path)), written, strict=True):
+        assert (stored.task, stored.source) == (reply.record.task, reply.source)
+        assert (stored.messages, stored.tokens) == (reply.messages, reply.tokens)
+        assert stored.reward == reply.record.reward
+
+
+def test_tokens_of_a_run_are_in_its_rows(tmp_path):
+    class Writer(Policy):
+        def reply(self, conversations):
+            return [Reply("x", "def softmax(x):\n    return x\n", tokens=TOKENS)]
+
+    folder = tmp_path / "run"
+    evaluate_policy(Writer(), TASK, device=DEVICE, executor="inline", turns=1, out=folder)
+    (row,) = reply_rows(RunStore(folder), "messages")
+    assert row["prompt_token_ids"] == [1, 2]
+    assert (row["response_token_ids"], row["response_logprobs"]) == ([3, 4], [-0.5, -0.25])
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        {"response_token_ids": [1]},
+        {"prompt_token_ids": "x", "response_token_ids": [1], "response_logprobs": [0.0]},
+        {"prompt_token_ids": [], "response_token_ids": [1], "response_logprobs": []},
+    ],
+)
+def test_tokens_that_do_not_fit_are_told(columns):
+    row = {"messages": [{"role": "assistant", "content": "x"}], "task": TASK, **columns}
+    with pytest.raises(StoreError, match="row 1: "):
+        submissions([row])
 
 
 def test_pairs_have_intervals_that_are_apart(store):

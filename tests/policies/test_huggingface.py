@@ -127,3 +127,30 @@ def test_sampling_is_that_of_the_checkpoint_unless_it_is_asked_for(tmp_path):
 def test_a_checkpoint_that_states_no_sampling_has_the_defaults(tmp_path):
     checkpoint("a", tokenizer()).save_pretrained(tmp_path)
     assert SamplingParams.of(tmp_path) == SamplingParams() == SamplingParams.of(tmp_path / "none")
+
+
+def drawn_from(bias, params):
+    """The log-probability of each token of a model whose logits are the same at each step."""
+    scores = bias / (params.temperature or 1)
+    if params.temperature:
+        scores[scores < scores.topk(params.top_k).values[-1]] = -torch.inf
+        ordered, places = torch.sort(torch.softmax(scores, 0), descending=True)
+        scores[places[ordered.cumsum(0) - ordered >= params.top_p]] = -torch.inf
+    return torch.log_softmax(scores, 0)
+
+
+@pytest.mark.parametrize("temperature", [0.7, 0])
+def test_each_token_has_the_probability_with_which_it_was_drawn(temperature):
+    words = tokenizer()
+    model = checkpoint("a", words, eos_token_id=words.eos_token_id)
+    bias = torch.linspace(-2, 2, len(words))
+    with torch.no_grad():
+        model.lm_head.bias.copy_(bias)
+    params = SamplingParams(max_tokens=6, temperature=temperature, top_k=50, top_p=0.9)
+    player = HuggingFace.of(model, words, params)
+    for reply in player.reply([chat("hi"), chat("hello you")]):
+        own = reply.tokens
+        assert (len(own.prompt_ids), len(own.ids)) == (reply.prompt_tokens, reply.completion_tokens)
+        expected = drawn_from(bias.clone(), params)[list(own.ids)]
+        torch.testing.assert_close(torch.tensor(own.logprobs), expected, atol=1e-5, rtol=0)
+        assert torch.isfinite(expected).all()

@@ -10,7 +10,6 @@ from kernel_gym.imports.checkout import commit_of, licence_of
 from kernel_gym.imports.predictions import PredictionError, read_predictions
 from kernel_gym.imports.readers.base import CheckoutError, read_bytes
 from kernel_gym.imports.readers.operators import _is_definition
-from kernel_gym.imports.solutions import SolutionError
 from kernel_gym.referee.statement import ClaimError, read_text
 from kernel_gym.tasks.inside import LeadsOutError, read_inside
 
@@ -72,7 +71,7 @@ def test_a_licence_without_end_ends(checkout):
 def test_definitions_and_predictions_are_not_read_through_links(checkout, tmp_path):
     (tmp_path / "definition").write_text(json.dumps({"reference": SECRET}))
     assert not _is_definition(checkout, link(checkout / "definition.json", "../definition"))
-    with pytest.raises(SolutionError, match="leads out"):
+    with pytest.raises(PredictionError, match="leads out"):
         read_predictions(checkout)
     (checkout / "definition.json").unlink()
     link(checkout / "level_1_problem_2_sample_0_kernel.py")

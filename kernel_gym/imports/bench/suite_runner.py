@@ -27,8 +27,10 @@ from kernel_gym.imports.bench.arena_report import (
     parse_report,
     suite_speedup,
 )
+from kernel_gym.imports.bench.own_tests import SuiteVerdict, own_tests_verdict
 from kernel_gym.imports.imported import changed_files, entry_of
 from kernel_gym.imports.manifest import ManifestEntry, read_manifest
+from kernel_gym.imports.readers.arena import task_files
 from kernel_gym.imports.readers.base import (
     CheckoutError,
     ConfinedRunner,
@@ -53,32 +55,10 @@ MARKS = ("# >>> AKA-GENERATED", "# <<< AKA-GENERATED <<<")
 HELPERS = "src/tools/perf/vllm_cuda_graph_block.py"
 """The file that the suite fills in, from its first function."""
 FIRST = "def _measure_cuda_event_fallback("
+RULE = "exit codes of its runner"
+"""The rule of the suite, in a few words."""
 ROUNDS = ("WARMUP_ITERATIONS", "BENCHMARK_ITERATIONS")
 """Constants of a runner: how often a case is called at least while it is timed."""
-
-
-@dataclass(frozen=True)
-class SuiteVerdict:
-    """The verdict of the suite's own runner on a candidate.
-
-    Attributes:
-        compiled: Whether its command `compile` ended with 0.
-        correct: Whether its command `correctness` did as well.
-        message: How the command that failed ended, or empty.
-    """
-
-    compiled: bool
-    correct: bool
-    message: str = ""
-
-    def score(self, speedup: float) -> float:
-        """Returns the suite's score.
-
-        Args:
-            speedup: The mean of the ratios of workloads. Our clock measures them: the performance
-                command repeats each kernel some ten thousand times, which no simulator can.
-        """
-        return arena_score(self.compiled, self.correct, speedup)
 
 
 @dataclass(frozen=True)
@@ -117,7 +97,7 @@ class _RunnerTask:
 
 
 def suite_verdict(name: str, source: str, bench: ConfinedRunner) -> SuiteVerdict:
-    """Runs the commands of a task's runner on a candidate.
+    """Runs the suite's own tests on a candidate: the commands of a task's runner, if it has one.
 
     Args:
         name: The id of an imported task.
@@ -125,14 +105,16 @@ def suite_verdict(name: str, source: str, bench: ConfinedRunner) -> SuiteVerdict
         bench: Runs code of the suite.
 
     Raises:
-        InputError: The task has no runner, or its files have changed.
+        InputError: The task has no tests that can judge a candidate, or its files have changed.
     """
+    if not _has_runner(name):
+        return own_tests_verdict(name, source, bench)
     task = _runner_task(name)
     for command in ("compile", "correctness"):
         message = _ended(task.entry, command, task.overlaid(source), bench)
         if message:
-            return SuiteVerdict(command != "compile", False, f"{command}: {message}")
-    return SuiteVerdict(True, True)
+            return SuiteVerdict(command != "compile", False, f"{command}: {message}", RULE)
+    return SuiteVerdict(True, True, rule=RULE)
 
 
 def suite_times(name: str, source: str, bench: ConfinedRunner, slow: bool = False) -> SuiteTimes:
@@ -172,6 +154,23 @@ def suite_times(name: str, source: str, bench: ConfinedRunner, slow: bool = Fals
     return SuiteTimes(speedup, len(sides[1]), arena_score(True, True, ratio), methods)
 
 
+def prepared_files(name: str, folder: str) -> dict[str, bytes]:
+    """Returns the files of a task as the suite prepares a workspace, by path in the checkout.
+
+    Args:
+        name: The id of an imported task of the arena.
+        folder: The folder of the task in the checkout.
+
+    Raises:
+        InputError: Its files have changed, or its timing helpers do not fit.
+        CheckoutError: A file cannot be read.
+    """
+    if _has_runner(name):
+        return _with_helpers(_runner_task(name))
+    checkout = Path(read_manifest(split_imported(name)[0]).checkout)
+    return {one: read_bytes(checkout, one) for one in task_files(checkout, Path(folder))}
+
+
 def kernel_gym_score(name: str, source: str, evaluator: Evaluator) -> tuple[str, float]:
     """Returns our judge's outcome, and the suite's score with the ratios that our clock measured.
 
@@ -189,10 +188,16 @@ def kernel_gym_score(name: str, source: str, evaluator: Evaluator) -> tuple[str,
     return str(evaluation.outcome), arena_score(compiled, passed, mean)
 
 
+def _has_runner(name: str) -> bool:
+    """Whether a task is one of the arena with a runner of its own."""
+    suite, _ = split_imported(name)
+    return suite == "agentkernelarena" and entry_of(name).details.get("style") == "runner"
+
+
 def _runner_task(name: str) -> _RunnerTask:
     suite, _ = split_imported(name)
     entry = entry_of(name)
-    if suite != "agentkernelarena" or entry.details.get("style") != "runner":
+    if not _has_runner(name):
         raise InputError(f"{name}: it has no runner of its own, expected a task of triton2triton")
     manifest = read_manifest(suite)
     if changed := changed_files(manifest, entry):

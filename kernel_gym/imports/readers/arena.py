@@ -109,6 +109,27 @@ class ArenaReader:
         )
 
 
+def candidate_file(folder: Path) -> str:
+    """Returns the path of the file that a candidate replaces, in a folder with a `config.yaml`.
+
+    Args:
+        folder: The folder of a task, or a workspace, which is a copy of it.
+
+    Raises:
+        CheckoutError: There is no configuration, or it names no such file.
+    """
+    config = _config(folder, "config.yaml")
+    source = _sources(config)[0]
+    if not source:
+        raise CheckoutError(f"{folder}: its configuration names no source")
+    return source
+
+
+def _sources(config: Mapping[str, Any]) -> tuple[str, list[str], str]:
+    """Source, correctness command and instruction of a task."""
+    return _second(config) if config.get("schema_version") == 2 else _first(config)
+
+
 def _config(checkout: Path, name: str) -> dict[str, Any]:
     try:
         value = yaml.safe_load(read_text(checkout, name))
@@ -122,8 +143,7 @@ def _config(checkout: Path, name: str) -> dict[str, Any]:
 def _entry(
     checkout: Path, folder: Path, task: str, category: str, config: Mapping[str, Any]
 ) -> FoundTask | Unsupported:
-    second = config.get("schema_version") == 2
-    source, command, text = _second(config) if second else _first(config)
+    source, command, text = _sources(config)
     if task.split("/")[0] in HIP:
         return module_entry(checkout, folder, task, category, text)
     if not source or not command:
@@ -154,7 +174,7 @@ def _entry(
         "folder": folder.as_posix(),
         "instruction": text,
     }
-    files = tuple(_files(checkout, folder))
+    files = tuple(task_files(checkout, folder))
     return FoundTask(task, category, Mode.TRITON2TRITON, files, details)
 
 
@@ -189,7 +209,8 @@ def _words(command: str) -> list[str]:
         raise CheckoutError(f"config.yaml: command {command[:60]!r}: {error}") from error
 
 
-def _files(checkout: Path, folder: Path) -> Iterator[str]:
+def task_files(checkout: Path, folder: Path) -> Iterator[str]:
+    """Yields the files of a task by path in the checkout, without what its commands build."""
     for path in sorted((checkout / folder).rglob("*")):
         inside = path.relative_to(checkout / folder)
         kept = path.is_file() and not set(SKIPPED) & set(inside.parts)

@@ -29,7 +29,10 @@ MAX_FILES_BYTES = 64 << 20
 MAX_TRACE = 2000
 MAX_PROGRAM_INSTRUCTIONS = 1_000_000_000
 """Wave instructions of a launch of a program whose launches have to end."""
-PROGRAMS: Mapping[str, str] = {"record": "kernel_gym.imports.upstream.record"}
+PROGRAMS: Mapping[str, str] = {
+    "own_tests": "kernel_gym.imports.upstream.own_tests",
+    "record": "kernel_gym.imports.upstream.record",
+}
 """The module of each program. It has `run(folder, options)`, which returns JSON values."""
 
 

@@ -92,11 +92,7 @@ def run(folder: Path, options: RecordingOptions) -> dict[str, object]:
     seeds = MovedSeeds()
     random.seed(options["seed"])
     torch.manual_seed(options["seed"])
-    sys.meta_path.append(_StubFinder())
-    for name in options.get("stubs", ()):
-        sys.modules.setdefault(name, _Stub(name))
-    for name in reversed(options.get("path", ())):
-        sys.path.insert(0, str(folder / name))
+    prepare(folder, options)
     recorder = CallRecorder()
     signal.signal(signal.SIGPROF, _stop)
     # Of the processor. It rings again, since code of a suite may swallow the exception.
@@ -114,6 +110,20 @@ def run(folder: Path, options: RecordingOptions) -> dict[str, object]:
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
     return {"calls": recorder.calls, "refused": recorder.refused, "ended": ended, **more}
+
+
+def prepare(folder: Path, options: Mapping[str, Any]) -> None:
+    """Makes the modules of a suite importable, and stubs of those that only take times.
+
+    Args:
+        folder: The files of the suite.
+        options: `path`: folders of modules; `stubs`: names of modules.
+    """
+    sys.meta_path.append(_StubFinder())
+    for name in options.get("stubs", ()):
+        sys.modules.setdefault(name, _Stub(name))
+    for name in reversed(options.get("path", ())):
+        sys.path.insert(0, str(folder / name))
 
 
 def _again(

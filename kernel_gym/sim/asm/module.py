@@ -123,7 +123,8 @@ def _check_facts(name: str, descriptor: dict[str, int], metadata: KernelMetadata
     """Checks that a kernel's metadata state what its descriptor does.
 
     The number of registers in the metadata is exact: the hardware allocates eight at a time. It
-    replaces that of the descriptor.
+    replaces that of the descriptor, unless the descriptor allocates more. The compiler does that
+    for kernels with a limit on the waves of a SIMD (`waves_per_eu`).
 
     Raises:
         AsmError: They do not.
@@ -139,8 +140,10 @@ def _check_facts(name: str, descriptor: dict[str, int], metadata: KernelMetadata
         raise AsmError(f"{name} is for waves of {values['wavefront_size']} lanes, expected 64")
     allocated = descriptor["next_free_vgpr"]
     declared = values.get("vgpr_count", allocated)
-    if max(1, -(-declared // VECTOR_GRANULE)) * VECTOR_GRANULE != allocated:
+    needed = max(1, -(-declared // VECTOR_GRANULE)) * VECTOR_GRANULE
+    if needed > allocated:
         raise AsmError(
             f"the metadata of {name} state {declared} vector registers, its descriptor {allocated}"
         )
-    descriptor["next_free_vgpr"] = max(1, declared)  # v0 holds the number of the work-item
+    if needed == allocated:
+        descriptor["next_free_vgpr"] = max(1, declared)  # v0 holds the number of the work-item

@@ -311,9 +311,26 @@ def test_the_runner_of_the_arena_is_a_second_gate(imports, name):
     assert verdict.score(1.5) == {(True, True): 270, (True, False): 20}.get((compiled, correct), 0)
 
 
-def test_a_task_without_a_runner_has_no_second_gate(imports):
-    with ImportBench(DEVICE) as bench, pytest.raises(InputError, match="no runner"):
-        suite_verdict("tritonbench-g/add", suites.ADD, bench)
+@pytest.mark.parametrize(
+    ("task", "source", "right", "message"),
+    [
+        ("tritonbench-g/add", suites.ADD.replace("x + y * y", "x"), True, ""),  # it prints nothing
+        ("tritonbench-g/add", "print('hello')\n" + suites.ADD, False, "another text"),
+        ("kernelbenchx/gated", suites.TANH, True, ""),
+        ("kernelbenchx/gated", suites.TANH.replace("tanh", "sin"), False, "test_results."),
+        ("agentkernelarena/triton2triton/rocmbench/easy/test_add", suites.ADD, True, ""),
+    ],
+)
+def test_tests_of_a_suite_are_a_second_gate_by_its_tolerance(imports, task, source, right, message):
+    with ImportBench(DEVICE) as bench:
+        verdict = suite_verdict(task, source, bench)
+    assert (verdict.compiled, verdict.correct) == (True, right), verdict.message
+    assert message in verdict.message
+
+
+def test_a_module_has_no_tests_that_can_judge_a_candidate(imports):
+    with ImportBench(DEVICE) as bench, pytest.raises(InputError, match="no tests that can judge"):
+        suite_verdict("agentkernelarena/torch2hip/gpumode/Scale", "", bench)
 
 
 ARENA_TASKS = {name: f"agentkernelarena/triton2triton/vllm/{name}" for name in ("one", "two")}

@@ -128,12 +128,12 @@ def test_a_run_folder_of_kernelbench_is_read(tmp_path):
     (tmp_path / "level_1_problem_23_sample_0_kernel.py").write_text("first")
     (tmp_path / "eval_results.json").write_text("{}")
     sources = read_predictions(tmp_path)
-    assert sources == {"level_1_problem_23": "first"}
-    assert sources[kernelbench_key("level1/23_Softmax")] == "first"
+    assert sources == {"level_1_problem_23": ["first"]}
+    assert sources[kernelbench_key("level1/23_Softmax")] == ["first"]
 
 
 def test_another_folder_is_refused(tmp_path):
-    with pytest.raises(PredictionError, match="expected a run folder"):
+    with pytest.raises(PredictionError, match="found no level_L_problem_P"):
         read_predictions(tmp_path)
 
 
@@ -141,5 +141,6 @@ def test_predictions_are_found_by_the_key_of_the_problem(checkout, tmp_path, mon
     monkeypatch.setenv(IMPORTS, str(tmp_path / "imports"))
     with ImportBench("sim:gfx942") as bench:
         list(import_suite(TRITON, checkout, [bench], None, "level4/*"))
-    sources = {"level_4_problem_1": "text"}
-    assert prediction_for(sources, "kernelbench/level4/1_gpt2") == "text"
+    sources = {"level_4_problem_1": ["text", "more"]}
+    samples = [prediction_for(sources, "kernelbench/level4/1_gpt2", k) for k in (1, 2, 3)]
+    assert samples == ["text", "more", None]

@@ -83,9 +83,9 @@ def test_names_that_tests_use():
 def test_predictions_are_read_from_lines_and_lists(tmp_path):
     path = tmp_path / "p.jsonl"
     path.write_text('{"file": "a.py", "predict": "```python\\nx = 1\\n```"}\n')
-    assert read_predictions(path) == {"a.py": "x = 1\n"}
+    assert read_predictions(path) == {"a.py": ["x = 1\n"]}
     path.write_text('[{"path": "tasks/a.py", "content": "y"}]')
-    assert read_predictions(path) == {"tasks/a.py": "y"}
+    assert read_predictions(path) == {"tasks/a.py": ["y"]}
     for text in ("{", '{"file": 3}', '["x"]'):
         path.write_text(text)
         with pytest.raises(PredictionError, match=r"p\.jsonl"):

@@ -96,10 +96,9 @@ FACTS = [
     ("\t\t.amdhsa_group_segment_fixed_size 0", "\t\t.amdhsa_group_segment_fixed_size 64"),
     ("\t\t.amdhsa_private_segment_fixed_size 0", "\t\t.amdhsa_private_segment_fixed_size 64"),
     ("\t\t.amdhsa_kernarg_size 8", "\t\t.amdhsa_kernarg_size 16"),
-    ("\t\t.amdhsa_next_free_vgpr 64", "\t\t.amdhsa_next_free_vgpr 128"),
     (".wavefront_size: 64", ".wavefront_size: 32"),
     (".group_segment_fixed_size: 0", ".group_segment_fixed_size: 1024"),
-    (".vgpr_count:     64", ".vgpr_count:     8"),
+    (".vgpr_count:     64", ".vgpr_count:     72"),
 ]
 
 
@@ -108,6 +107,14 @@ def test_metadata_and_descriptor_must_agree(stated, other):
     text = kernel(CONTROL)
     assert stated in text
     assert "state" in str(refusal(text.replace(stated, other))) or "wave" in other
+
+
+def test_a_descriptor_may_allocate_more_registers_than_the_kernel_has():
+    text = kernel(CONTROL)  # as the compiler does for a limit on the waves of a SIMD
+    more = text.replace("_next_free_vgpr 64", "_next_free_vgpr 128")
+    assert parse(more).descriptors["k"]["next_free_vgpr"] == 128
+    fewer = text.replace("vgpr_count:     64", "vgpr_count:     8")
+    assert parse(fewer).descriptors["k"]["next_free_vgpr"] == 64
 
 
 def test_files_of_the_machine_cannot_be_read():
