@@ -142,14 +142,13 @@ def _of(number: int, row: Row) -> Iterator[Stored]:
     extra = _part(number, row, "extra_info")
     evidence = row.get("evidence", extra.get("evidence"))
     if "messages" in row:
-        text, chat = _last(number, row, row["messages"]), row["messages"][:-1]
+        text, chat = _last(number, row, row["messages"]), row["messages"]
+        chat = chat[:-1] if isinstance(chat, list) else chat
     else:
         texts = (row.get("response"), extra.get("response"))
         rollouts = (row.get("output"), row.get("output_response"))
-        text, chat = (
-            next((t for t in (*texts, *rollouts) if t is not None), None),
-            row.get("prompt"),
-        )
+        text = next((text for text in (*texts, *rollouts) if text is not None), None)
+        chat = row.get("prompt")
     stored = _stored(number, row, task, text, evidence)
     reward: Any = row.get("reward")
     yield replace(

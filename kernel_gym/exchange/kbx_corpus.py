@@ -65,8 +65,8 @@ def _chats(rows: Sequence[Row], device: str) -> Iterator[Row]:
         yield {"messages": chat, "task": name, "kind": str(row["kind"])}
 
 
-def _block(source: str) -> str:
-    return f"```python\n{source.rstrip()}\n```"
+def _block(source: object) -> str:
+    return f"```python\n{str(source).rstrip()}\n```"
 
 
 def _verdict(before: Any) -> str:

@@ -25,7 +25,7 @@ from kernel_gym.imports.readers.base import (
 from kernel_gym.imports.readers.halves import SEPARATOR, split_halves
 from kernel_gym.imports.readers.of_halves import GEAK_G, KERNELBENCHX, G, HalvesReader, T
 from kernel_gym.imports.readers.recording import SEED
-from kernel_gym.imports.readers.rocm_bench import MOST_TESTS, STUBS
+from kernel_gym.imports.readers.rocm_bench import MAX_TESTS, STUBS
 from kernel_gym.imports.recorded.problem import RecordedProblem
 from kernel_gym.inert import inert_line
 from kernel_gym.tasks.names import split_imported
@@ -127,7 +127,7 @@ def _tested(entry: ManifestEntry, files: dict[str, bytes], bench: ConfinedRunner
         "style": "pytest",
         "file": file,
         "functions": [],
-        "most": MOST_TESTS,
+        "most": MAX_TESTS,
         "path": [str(Path(file).parent)],
         "stubs": list(STUBS),
         "seconds": SECONDS,

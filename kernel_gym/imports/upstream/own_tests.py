@@ -39,13 +39,13 @@ def run(folder: Path, options: Mapping[str, Any]) -> dict[str, object]:
     Args:
         folder: The files of the suite.
         options: `file`, `pristine` and `candidate` (texts of the upper half), `tests` (the text of
-            the lower half), `rule` (a key of `RULES`), `thresholds`, `path`, `stubs`, `seed` and
+            the lower half), `rule` (a key of `RULES`), `thresholds`, `path`, `seed` and
             `seconds` of the processor.
 
     Returns:
         `called` and `right`, and `message`: why not.
     """
-    prepare(folder, options)
+    prepare(folder, options["path"], ())
     accept_annotated_globals()
     signal.signal(signal.SIGPROF, _stop)
     signal.setitimer(signal.ITIMER_PROF, options["seconds"])

@@ -13,7 +13,7 @@ import signal
 import sys
 import time
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Required, TypedDict
 
@@ -92,7 +92,7 @@ def run(folder: Path, options: RecordingOptions) -> dict[str, object]:
     seeds = MovedSeeds()
     random.seed(options["seed"])
     torch.manual_seed(options["seed"])
-    prepare(folder, options)
+    prepare(folder, options.get("path", ()), options.get("stubs", ()))
     recorder = CallRecorder()
     signal.signal(signal.SIGPROF, _stop)
     # Of the processor. It rings again, since code of a suite may swallow the exception.
@@ -112,17 +112,18 @@ def run(folder: Path, options: RecordingOptions) -> dict[str, object]:
     return {"calls": recorder.calls, "refused": recorder.refused, "ended": ended, **more}
 
 
-def prepare(folder: Path, options: Mapping[str, Any]) -> None:
+def prepare(folder: Path, paths: Sequence[str], stubs: Sequence[str]) -> None:
     """Makes the modules of a suite importable, and stubs of those that only take times.
 
     Args:
         folder: The files of the suite.
-        options: `path`: folders of modules; `stubs`: names of modules.
+        paths: Folders of modules, within the files.
+        stubs: Names of modules.
     """
     sys.meta_path.append(_StubFinder())
-    for name in options.get("stubs", ()):
+    for name in stubs:
         sys.modules.setdefault(name, _Stub(name))
-    for name in reversed(options.get("path", ())):
+    for name in reversed(paths):
         sys.path.insert(0, str(folder / name))
 
 
