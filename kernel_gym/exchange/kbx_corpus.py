@@ -51,7 +51,7 @@ def _chats(rows: Sequence[Row], device: str) -> Iterator[Row]:
     write, known = full_prompt(device), set(imported_ids())
     for row in rows:
         name = f"kernelbenchx/{str(row['task_id']).rpartition('/')[2].removesuffix('.py')}"
-        pair = row["before_code"], row["after_code"]
+        pair = str(row["before_code"]), str(row["after_code"])
         if name not in known or "regression" in str(row["kind"]) or not all(map(_parses, pair)):
             continue
         first, second = (_block(source) for source in pair)
