@@ -145,7 +145,7 @@ def test_a_run_in_which_nothing_is_right_has_a_report(tmp_path):
     only = RunStore.start(tmp_path / "wrong", CONFIG)
     only.append(store.turns(TASKS[2])[0], "x")
     end_all(only)
-    names = re.findall(r'aria-label="([^"]+)"', rendered(only))
+    names = re.findall(r'<svg role="img" aria-label="([^"]+)"', rendered(only))
     assert names == ["fast_p over p", "speedup by category and mode"]
 
 
@@ -216,7 +216,7 @@ def test_a_task_is_found_by_what_a_reader_types_and_chooses(text):
 
 
 def test_marks_are_told_apart_without_colour(text):
-    marks = re.findall(r'<span class="mark \w+" title="([^"]+)">(.)</span>', text)
+    marks = re.findall(r'<span class="mark \w+" role="img" title="([^"]+)">(.)</span>', text)
     assert marks == [("wrong values", "✗"), ("passed", "✓"), ("passed", "✓"), ("hack", "!")]
 
 
