@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, TypeVar
 
 import torch
@@ -31,6 +32,7 @@ from kernel_gym.devices.sim.session import (
     SimOptions,
     SimSession,
 )
+from kernel_gym.devices.sim.worker import SimWorkerHandle
 from kernel_gym.devices.tuning_data import tuning_inputs
 from kernel_gym.plans.limits import MAX_CONSTANTS_BYTES
 from kernel_gym.plans.types import BufferView, LaunchPlan, WrongOutput
@@ -66,7 +68,7 @@ class PlannedSession(SimSession):
             if kernels is not None:
                 kernels.close()
             raise
-        self._recordings = PlanRecordings(task, self._ask_recorder)
+        self._recordings = PlanRecordings(task, partial(_ask_recorder, self._worker, kernels))
 
     def _worker_role(self) -> tuple[str, list[int], dict[str, Any]]:
         options = {"operators": self._task.problem.recorded, "memory": MEMORY, "arch": self._arch}
@@ -145,17 +147,6 @@ class PlannedSession(SimSession):
         super().close()
         if self._kernels is not None:
             self._kernels.close()
-
-    def _ask_recorder(self, request: Request) -> ChannelMessage | Failed:
-        if self._worker.dead:
-            return self._worker.dead
-        before = self._worker.host_seconds
-        answer = self._worker.exchange(request, CALL_SECONDS)
-        if self._kernels is not None:
-            dead = self._worker.dead
-            stopped = dead is not None and dead.kind is FailureKind.TIMEOUT
-            self._kernels.keep(self._worker.host_seconds - before, stopped)
-        return answer
 
     def _recorded(
         self, inputs: Mapping[str, Value], dims: Mapping[str, int]
@@ -289,3 +280,18 @@ def _output(output: BufferView | WrongOutput, buffers: list[int]) -> dict[str, A
         return {"wrong": output.text}
     form = {"shape": list(output.shape), "strides": list(output.strides), "dtype": output.dtype}
     return {"address": buffers[output.buffer] + output.offset, **form}
+
+
+def _ask_recorder(
+    worker: SimWorkerHandle, kernels: KernelFile | None, request: Request
+) -> ChannelMessage | Failed:
+    """Asks the recorder. It knows no session, so that a closed session is freed at once."""
+    if worker.dead:
+        return worker.dead
+    before = worker.host_seconds
+    answer = worker.exchange(request, CALL_SECONDS)
+    if kernels is not None:
+        dead = worker.dead
+        stopped = dead is not None and dead.kind is FailureKind.TIMEOUT
+        kernels.keep(worker.host_seconds - before, stopped)
+    return answer
