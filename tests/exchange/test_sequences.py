@@ -32,10 +32,13 @@ import triton.language as tl
 def gelu_kernel(x_ptr, out_ptr, n, scale, BLOCK: tl.constexpr):
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     x = tl.load(x_ptr + at, mask=at < n)
-    tl.store(out_ptr + at, (2 * tl.sigmoid(2 * x) - 1) * scale, mask=at < n)
+    e = tl.exp(-2 * tl.abs(x))
+    t = (1 - e) / (1 + e)
+    tl.store(out_ptr + at, tl.where(x < 0, -t, t) * scale, mask=at < n)
 
 
 def gelu(x, scale=1.0):
+    x = x.contiguous()
     out = torch.empty_like(x)
     n = x.numel()
     gelu_kernel[(triton.cdiv(n, 256),)](x, out, n, scale, BLOCK=256)

@@ -308,7 +308,6 @@ def test_the_runner_of_the_arena_is_a_second_gate(imports, name):
         verdict = suite_verdict("agentkernelarena/triton2triton/vllm/one", source, bench)
     assert (verdict.compiled, verdict.correct) == (compiled, correct), verdict.message
     assert message in verdict.message
-    assert verdict.score(1.5) == {(True, True): 270, (True, False): 20}.get((compiled, correct), 0)
 
 
 @pytest.mark.parametrize(
