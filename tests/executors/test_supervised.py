@@ -93,8 +93,8 @@ def test_without_a_start_within_the_deadline_the_reason_is_told():
 def test_a_pool_that_can_start_no_worker_any_more_ends_its_evaluations(monkeypatch, caplog):
     monkeypatch.setattr(supervised, "NOTICE_SECONDS", 0.0)
     executor = Hands(late=2, workers=2)
-    executor.lost = "no node is left"
     futures = [executor.submit(TASK, f"x{n}") for n in range(3)]
+    executor.lost = "no node is left"
     for future in futures:
         with pytest.raises(ExecutorLost, match="no node is left"):
             future.result()
