@@ -8,6 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from kernel_gym.cli import app
+from kernel_gym.commands.bench import evaluation
 
 
 @pytest.fixture(scope="module")
@@ -39,3 +40,12 @@ def test_the_table_has_a_row_for_each_stage(source):
     assert "triton2triton/softmax: runtime_error" in text
     for word in ("recorder", "screen", "build", "train", "close"):
         assert word in text
+
+
+def test_a_process_that_spent_nothing_has_no_column(capsys):
+    row = {"task": "t/t", "outcome": "passed", "cpu_seconds": 0.5, "wall_seconds": 0.5}
+    idle = {f"idle_{number}": 0.0 for number in range(30)}
+    evaluation._show({**row, "stages": {"build": {"recorder": 0.5, **idle}}}, profile=True)
+    text = capsys.readouterr().out
+    assert "recorder" in text
+    assert "idle" not in text

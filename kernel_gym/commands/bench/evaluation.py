@@ -133,7 +133,9 @@ def _show(row: dict[str, Any], profile: bool) -> None:
     if not profile:
         return
     stages: Seconds = row["stages"]
-    processes = sorted({process for spent in stages.values() for process in spent})
+    processes = sorted(
+        {process for spent in stages.values() for process, seconds in spent.items() if seconds}
+    )
     table = Table()
     for header in ("stage", *processes, "all"):
         table.add_column(header, justify="left" if header == "stage" else "right")
