@@ -35,11 +35,11 @@ from kernel_gym.exchange.suite_results import (
 )
 from kernel_gym.imports.bench.suite_runner import prepared_files
 from kernel_gym.imports.predictions import RESULT
+from kernel_gym.imports.readers.base import CheckoutError
+from kernel_gym.imports.readers.yaml_files import read_keys
 from kernel_gym.imports.recorded.facts import file_with
-from kernel_gym.inert import inert_line
 from kernel_gym.records import Clock
 from kernel_gym.storage.run_store import RunStore
-from kernel_gym.tasks.inside import read_inside
 
 SUITE = "agentkernelarena"
 GPUS = {"gfx942": "MI300", "gfx950": "MI355X"}
@@ -86,10 +86,10 @@ def read_arena_run(folder: Path) -> list[SuiteResult]:
     results = []
     for path in sorted(folder.glob(f"*/{RESULT}"))[:MAX_RESULTS]:
         try:
-            value = yaml.safe_load(read_inside(folder, path))
-        except (OSError, yaml.YAMLError, RecursionError) as error:
-            raise ResultError(f"{path}: found no YAML ({inert_line(str(error), 200)})") from None
-        if not isinstance(value, dict) or not parse_name(value.get("task_name")):
+            value = read_keys(folder, path.relative_to(folder).as_posix())
+        except CheckoutError as error:
+            raise ResultError(f"{folder}: {error}") from None
+        if not parse_name(value.get("task_name")):
             raise ResultError(f"{path}: expected keys, among them task_name")
         right = parse_flag(value.get("pass_correctness"))
         called = parse_flag(value.get("pass_compilation"))

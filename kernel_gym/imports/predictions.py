@@ -6,8 +6,6 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-import yaml
-
 from kernel_gym.imports.imported import entry_of
 from kernel_gym.imports.prediction_rows import (
     PredictionError,
@@ -20,6 +18,7 @@ from kernel_gym.imports.prediction_rows import (
 )
 from kernel_gym.imports.readers.arena import candidate_file
 from kernel_gym.imports.readers.base import CheckoutError
+from kernel_gym.imports.readers.yaml_files import read_keys
 from kernel_gym.imports.solutions import is_solution, read_solution
 from kernel_gym.tasks.names import split_imported
 
@@ -126,10 +125,9 @@ def _of_workspaces(path: Path) -> Iterator[tuple[str, str]]:
     """Yields the editable file of each workspace in a run folder of AgentKernelArena."""
     for result in sorted(path.glob(f"*/{RESULT}")):
         try:
-            values = yaml.safe_load(text_of(result, path))
-            task = values["task_name"]
+            task = read_keys(path, result.relative_to(path).as_posix())["task_name"]
             source = candidate_file(result.parent)
-        except (yaml.YAMLError, TypeError, KeyError, CheckoutError) as error:
+        except (KeyError, CheckoutError) as error:
             raise PredictionError(f"{result}: found no task and its source ({error})") from error
         yield f"tasks/{task}/{source}", text_of(result.parent / source, path)
 

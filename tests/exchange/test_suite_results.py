@@ -67,7 +67,9 @@ def test_malformed_metrics_are_told(tmp_path, text):
         read_results(path)
 
 
-@pytest.mark.parametrize("text", ["a: [", "3", "task_name: 3", "pass_correctness: true"])
+@pytest.mark.parametrize(
+    "text", ["a: [", "3", "task_name: 3", "pass_correctness: true", "task_name: !!int x"]
+)
 def test_malformed_workspaces_are_told(tmp_path, text):
     (tmp_path / "one").mkdir()
     (tmp_path / "one/task_result.yaml").write_text(text)

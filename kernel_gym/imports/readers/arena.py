@@ -7,8 +7,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from kernel_gym.imports.readers.arena_modules import (
     STYLE,
     module_entry,
@@ -26,6 +24,7 @@ from kernel_gym.imports.readers.base import (
 from kernel_gym.imports.readers.halves import defined_names, parsed, read_names
 from kernel_gym.imports.readers.recording import problem_of, record
 from kernel_gym.imports.readers.rocm_bench import launched_entry, launched_origin, record_launches
+from kernel_gym.imports.readers.yaml_files import read_keys
 from kernel_gym.imports.recorded.problem import Origin
 from kernel_gym.tasks.names import Mode
 from kernel_gym.tasks.problem import Problem
@@ -64,7 +63,7 @@ class ArenaReader:
                 yield Unsupported(task, category, reason)
                 continue
             try:
-                config = _config(checkout, (folder / "config.yaml").as_posix())
+                config = read_keys(checkout, (folder / "config.yaml").as_posix())
                 yield _entry(checkout, folder, task, category, config)
             except CheckoutError as error:
                 yield Unsupported(task, category, f"unreadable: {error}")
@@ -118,7 +117,7 @@ def candidate_file(folder: Path) -> str:
     Raises:
         CheckoutError: There is no configuration, or it names no such file.
     """
-    config = _config(folder, "config.yaml")
+    config = read_keys(folder, "config.yaml")
     source = _sources(config)[0]
     if not source:
         raise CheckoutError(f"{folder}: its configuration names no source")
@@ -128,16 +127,6 @@ def candidate_file(folder: Path) -> str:
 def _sources(config: Mapping[str, Any]) -> tuple[str, list[str], str]:
     """Source, correctness command and instruction of a task."""
     return _second(config) if config.get("schema_version") == 2 else _first(config)
-
-
-def _config(checkout: Path, name: str) -> dict[str, Any]:
-    try:
-        value = yaml.safe_load(read_text(checkout, name))
-    except yaml.YAMLError as error:
-        raise CheckoutError(f"{name}: found no YAML: {error}") from error
-    if not isinstance(value, dict):
-        raise CheckoutError(f"{name}: found a {type(value).__name__}, expected keys")
-    return value
 
 
 def _entry(

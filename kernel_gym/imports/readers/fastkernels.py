@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from kernel_gym.imports.readers.base import (
     CheckoutError,
     ConfinedRunner,
@@ -26,6 +24,7 @@ from kernel_gym.imports.readers.base import (
 )
 from kernel_gym.imports.readers.halves import parsed
 from kernel_gym.imports.readers.kernelbench import ENTRY, with_adapter
+from kernel_gym.imports.readers.yaml_files import read_keys
 from kernel_gym.imports.traced.graph import DTYPES
 from kernel_gym.imports.traced.loading import load_text
 from kernel_gym.tasks.names import Mode
@@ -106,17 +105,15 @@ class FastKernelsReader:
 
 @functools.lru_cache(maxsize=2)
 def _registry(checkout: Path) -> dict[str, list[Scenario]]:
-    try:
-        value = yaml.safe_load(read_text(checkout, _REGISTRY))
-    except yaml.YAMLError as error:
-        raise CheckoutError(f"{_REGISTRY}: found no YAML: {str(error)[:200]}") from error
-    if not isinstance(value, dict):
-        raise CheckoutError(f"{_REGISTRY}: found a {type(value).__name__}, expected operations")
     return {
-        str(stem): [one for one in row.get("scenarios") or [] if isinstance(one, dict)]
-        for stem, row in value.items()
+        str(stem): _scenarios(row.get("scenarios"))
+        for stem, row in read_keys(checkout, _REGISTRY).items()
         if isinstance(row, dict)
     }
+
+
+def _scenarios(rows: object) -> list[Scenario]:
+    return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
 
 
 def _module(checkout: Path, stem: str) -> str | None:

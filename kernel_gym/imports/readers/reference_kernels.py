@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-import yaml
-
 from kernel_gym.imports.checkout import licence_of
 from kernel_gym.imports.readers.base import (
     CheckoutError,
@@ -26,6 +24,7 @@ from kernel_gym.imports.readers.base import (
     read_text,
 )
 from kernel_gym.imports.readers.halves import parsed
+from kernel_gym.imports.readers.yaml_files import read_keys
 from kernel_gym.imports.traced.loading import load_text
 from kernel_gym.tasks.names import Mode
 from kernel_gym.tasks.problem import Problem
@@ -113,7 +112,7 @@ def _assembled(self: Any, source: str) -> str:
 def _entry(
     checkout: Path, path: Path, name: str, category: str, mode: Mode
 ) -> FoundTask | Unsupported:
-    task = _task(checkout, path.as_posix())
+    task = read_keys(checkout, path.as_posix())
     if task.get("multi_gpu"):
         return Unsupported(name, category, "it needs several GPUs")
     folder = path.parent
@@ -127,16 +126,6 @@ def _entry(
     specs = _specs(path.as_posix(), task, taken)
     text = str(task.get("description") or "")
     return FoundTask(name, category, mode, tuple(files), {"specs": specs, "text": text[:8000]})
-
-
-def _task(checkout: Path, name: str) -> dict[str, Any]:
-    try:
-        value = yaml.safe_load(read_text(checkout, name))
-    except yaml.YAMLError as error:
-        raise CheckoutError(f"{name}: found no YAML: {str(error)[:200]}") from error
-    if not isinstance(value, dict):
-        raise CheckoutError(f"{name}: found a {type(value).__name__}, expected keys")
-    return value
 
 
 def _modules(checkout: Path, folder: Path, task: Mapping[str, Any]) -> list[str]:
