@@ -12,7 +12,6 @@ Example:
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import secrets
 import time
 from collections import defaultdict
@@ -38,7 +37,14 @@ from kernel_gym.judge.protocol import PROTOCOL_VERSION, RETRIES
 from kernel_gym.judge.scores import geometric_speedup
 from kernel_gym.judge.stages import PIPELINE, Step, ask_again
 from kernel_gym.judge.timing.baselines import BaselineRunner, BaselineTimes
-from kernel_gym.records import BROKEN_TASK, Evaluation, KernelFacts, Outcome, Stage
+from kernel_gym.records import (
+    BROKEN_TASK,
+    Evaluation,
+    KernelFacts,
+    Outcome,
+    Stage,
+    source_digest,
+)
 from kernel_gym.sandbox.spawn import TemplateError
 from kernel_gym.storage.secret import PUBLIC, RunSecret, process_secret
 from kernel_gym.tasks.copies import is_copy
@@ -186,7 +192,13 @@ class Evaluator:
             task, source, self.device, seed, secret, self._baseline, self._caches.expected
         )
         if self._plans is not None:
-            decided = task.id, _sha256(source), self.device.description.name, seed, secret.sha256
+            decided = (
+                task.id,
+                source_digest(source),
+                self.device.description.name,
+                seed,
+                secret.sha256,
+            )
             attempt.plans = EvaluationPlans(self._plans, evaluation_name(*decided), again)
         elif again:
             raise NoPlanError("no plans were stored")
@@ -255,7 +267,7 @@ class Evaluator:
             task=attempt.task.id,
             device=self.device.description.name,
             clock=self.device.description.clock,
-            source_sha256=_sha256(attempt.source),
+            source_sha256=source_digest(attempt.source),
             copied=passed and is_copy(attempt.task, attempt.source),
             outcome=verdict.outcome if verdict else Outcome.PASSED,
             stage=attempt.stage,
@@ -289,7 +301,7 @@ class Evaluator:
             task=task.id,
             device=self.device.description.name,
             clock=self.device.description.clock,
-            source_sha256=_sha256(source),
+            source_sha256=source_digest(source),
             outcome=Outcome.RUNTIME_ERROR if lost else Outcome.INFRA,
             stage=Stage.TRAIN if lost else Stage.BUILD,
             message=f"in each of {len(errors)} tries: {errors[-1]}" if lost else str(errors[-1]),
@@ -330,10 +342,6 @@ def _is_early(latest: float) -> bool:
 
 def _may_retry(errors: Sequence[Exception]) -> bool:
     return len(errors) <= RETRIES.infra and _losses(errors) <= RETRIES.device_lost
-
-
-def _sha256(source: str) -> str:
-    return hashlib.sha256(source.encode("utf-8", errors="surrogatepass")).hexdigest()
 
 
 def evaluate(task: Task, source: str, device: str = "auto", seed: int | None = None) -> Evaluation:

@@ -6,6 +6,7 @@ machine is an exception or the outcome `infra`, which training masks.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from enum import StrEnum
 from functools import partial
@@ -36,6 +37,11 @@ MISCOMPILED = "miscompiled"
 """The label of a kernel with wrong values that is right without the compiler's optional passes."""
 COMPILER_FAULTS = frozenset({COMPILER_RACE, MISCOMPILED})
 """Labels of evaluations that are `infra` because of the compiler: another try ends alike."""
+
+
+def source_digest(source: str) -> str:
+    """Returns the SHA-256 of a submission's text, which may hold lone surrogates."""
+    return hashlib.sha256(source.encode("utf-8", errors="surrogatepass")).hexdigest()
 
 
 class Outcome(StrEnum):

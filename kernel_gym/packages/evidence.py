@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
+from typing import Annotated
 
 from pydantic import Field, ValidationError
 
 from kernel_gym.errors import InputError
 from kernel_gym.judge.protocol import PROTOCOL_VERSION
-from kernel_gym.records import Clock, Evaluation, Outcome, Record
+from kernel_gym.records import Clock, Evaluation, Outcome, Record, source_digest
 from kernel_gym.storage.json_lines import first_line
 from kernel_gym.tasks import Split, Task
 
 EVIDENCE_VERSION = 1
 EVIDENCE = "evidence.json"
 MAX_EVIDENCE_BYTES = 4 << 20
+Ratio = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 class PackageError(InputError, ValueError):
@@ -27,9 +29,9 @@ class Measured(Record):
 
     dims: dict[str, int]
     split: Split
-    speedup: float = Field(description="baseline over candidate")
-    low: float = Field(description="the lower end of its interval")
-    high: float = Field(description="the upper end of its interval")
+    speedup: Ratio = Field(description="baseline over candidate")
+    low: Ratio = Field(description="the lower end of its interval")
+    high: Ratio = Field(description="the upper end of its interval")
 
 
 class Evidence(Record):
@@ -58,10 +60,10 @@ class Evidence(Record):
     device: str
     architecture: str
     clock: Clock
-    speedup: float
-    speedup_low: float
-    unseen_speedup: float
-    unseen_speedup_low: float
+    speedup: Ratio
+    speedup_low: Ratio
+    unseen_speedup: Ratio
+    unseen_speedup_low: Ratio
     workloads: tuple[Measured, ...]
     seed: int | None
     source_sha256: str
@@ -95,7 +97,7 @@ def evidence_of(
             f"{task.id}: the record has version {evaluation.protocol_version} of the protocol, "
             f"expected {PROTOCOL_VERSION}: judge the source again"
         )
-    digest = sha256(source.encode())
+    digest = source_digest(source)
     if digest != evaluation.source_sha256 or task.id != evaluation.task:
         raise PackageError(
             f"{task.id}: the record speaks of {evaluation.task} and a source with digest "

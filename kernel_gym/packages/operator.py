@@ -39,6 +39,8 @@ class OperatorFacts:
         parameters: The parameters with types, as text.
         names: The parameters, as text.
         tensors: The tensor arguments.
+        shapes: The sizes of each tensor argument, as integer expressions of the arguments; None
+            where its task states them in words, or no argument states one of them.
         scalars: The scalar arguments.
         kinds: "tensor", "int" or "float" of each argument.
         real: The tensor arguments that may have a gradient.
@@ -58,6 +60,7 @@ class OperatorFacts:
     parameters: str
     names: str
     tensors: tuple[str, ...]
+    shapes: tuple[str | None, ...]
     scalars: tuple[str, ...]
     kinds: tuple[str, ...]
     real: tuple[str, ...]
@@ -106,6 +109,7 @@ def operator_facts(problem: Problem, language: str) -> OperatorFacts:
         parameters=", ".join(f"{arg.name}: {_type(arg)}" for arg in problem.args),
         names=", ".join(arg.name for arg in problem.args),
         tensors=tuple(arg.name for arg in tensors),
+        shapes=tuple(_shape(arg, stated) for arg in tensors),
         scalars=tuple(arg.name for arg in problem.args if isinstance(arg, ScalarArg)),
         kinds=tuple(_type(arg).lower() for arg in problem.args),
         real=real,
@@ -126,6 +130,23 @@ def operator_facts(problem: Problem, language: str) -> OperatorFacts:
     )
 
 
+def axes_of(tensor: TensorArg) -> int | None:
+    """Returns how many axes a tensor argument has; None where its task says it in words."""
+    sizes = _split(tensor.shape)
+    return len(sizes) if sizes or not tensor.shape.strip() else None
+
+
+def _shape(tensor: TensorArg, stated: Mapping[str, str]) -> str | None:
+    """Returns the sizes of a tensor argument; None if one of them is not stated."""
+    if axes_of(tensor) is None or set(_names(tensor.shape)) - stated.keys():
+        return None
+    return "".join(f"{_with(_parsed(size), stated)}, " for size in _split(tensor.shape))
+
+
+def _parsed(size: str) -> ast.expr:
+    return ast.parse(size, mode="eval").body
+
+
 def _like_an_input(problem: Problem, shape: str) -> str:
     """Returns the sizes of an input with the same text, or an empty text."""
     same = (a.name for a in problem.args if isinstance(a, TensorArg) and a.shape == shape)
@@ -141,7 +162,7 @@ def _stated(problem: Problem) -> dict[str, str]:
     """
     known = {a.name: a.name for a in problem.args if isinstance(a, ScalarArg) and a.type is int}
     sizes = [
-        (ast.parse(size, mode="eval").body, f"{arg.name}.shape[{place}]")
+        (_parsed(size), f"{arg.name}.shape[{place}]")
         for arg in problem.args
         if isinstance(arg, TensorArg)
         for place, size in enumerate(_split(arg.shape))
@@ -203,7 +224,7 @@ def _split(shape: str) -> list[str]:
 
 def _names(shape: str) -> Iterator[str]:
     for size in _split(shape):
-        for node in ast.walk(ast.parse(size, mode="eval")):
+        for node in ast.walk(_parsed(size)):
             if isinstance(node, ast.Name) and node.id != "ceil":
                 yield node.id
 

@@ -48,12 +48,23 @@ def verify(folder: Path, device: str = "", seed: int | None = None) -> Verificat
     if changed := changed_files(folder, evidence):
         raise PackageError(f"{folder}: {'; '.join(changed)}: the package was changed")
     task = get_task(evidence.task)
-    source = (folder / KERNEL / CANDIDATES[task.language]).read_text(encoding="utf-8")
-    if sha256(source.encode()) != evidence.source_sha256:
-        raise PackageError(f"{folder}: the source is not the one that the evidence speaks of")
+    source = _source(folder, f"{KERNEL}/{CANDIDATES[task.language]}", evidence)
     with Evaluator(device=device or evidence.device, seed=seed) as evaluator:
         evaluation = evaluator.evaluate(task, source)
     return Verification(evidence, evaluation, tuple(_differences(evidence, evaluation)))
+
+
+def _source(folder: Path, name: str, evidence: Evidence) -> str:
+    """Returns the text of the kernel, to the byte."""
+    if name not in evidence.files:
+        raise PackageError(f"{folder}: the evidence states no {name}, expected the kernel")
+    content = (folder / name).read_bytes()
+    if sha256(content) != evidence.source_sha256:
+        raise PackageError(f"{folder}: the source is not the one that the evidence speaks of")
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        raise PackageError(f"{folder}: {name} is no UTF-8 text") from None
 
 
 def changed_files(folder: Path, evidence: Evidence) -> list[str]:
@@ -61,13 +72,14 @@ def changed_files(folder: Path, evidence: Evidence) -> list[str]:
     present = {
         str(path.relative_to(folder)): path
         for path in sorted(folder.rglob("*"))
-        if (path.is_file() or path.is_symlink()) and "__pycache__" not in path.parts
+        if path.is_file() or path.is_symlink()
     }
     present.pop(EVIDENCE, None)
     notes = [f"{name} is missing" for name in sorted(evidence.files.keys() - present.keys())]
     for name, path in present.items():
         if name not in evidence.files:
-            notes.append(f"{name} is not of the package")
+            compiled = ", and Python may run it instead of a source" * name.endswith(".pyc")
+            notes.append(f"{name} is not of the package{compiled}")
         elif path.is_symlink() or path.stat().st_size > MAX_FILE_BYTES:
             notes.append(f"{name} is a link or too large")
         elif sha256(path.read_bytes()) != evidence.files[name]:

@@ -21,7 +21,7 @@ from flit_core.wheel import make_wheel_in
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from kernel_gym.packages.evidence import EVIDENCE, Evidence, PackageError, sha256
-from kernel_gym.packages.operator import OperatorFacts, operator_facts
+from kernel_gym.packages.operator import OperatorFacts, axes_of, operator_facts
 from kernel_gym.tasks import Problem, Scale, Task, TensorArg, make_inputs, train_workloads
 
 TEMPLATES = Path(__file__).with_name("template")
@@ -121,7 +121,11 @@ def _facts_json(problem: Problem, evidence: Evidence) -> str:
     facts = {
         "architecture": evidence.architecture,
         "strided": problem.strided and evidence.task.split("/")[0].endswith("triton"),
-        "tensors": [[a.name, str(a.dtype)] for a in problem.args if isinstance(a, TensorArg)],
+        "tensors": [
+            [arg.name, str(arg.dtype), axes_of(arg)]
+            for arg in problem.args
+            if isinstance(arg, TensorArg)
+        ],
         "axes": [[a.name, a.low, a.high, a.multiple] for a in problem.axes],
         "workloads": [{"dims": row.dims, "low": row.low} for row in evidence.workloads],
     }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -11,7 +10,7 @@ from kernel_gym.evaluator import Evaluator
 from kernel_gym.feedback import HEADLINE
 from kernel_gym.formatting import describe, factor
 from kernel_gym.hidden import revealed
-from kernel_gym.records import Evaluation, Outcome
+from kernel_gym.records import Evaluation, Outcome, source_digest
 from kernel_gym.referee.claim import Claim
 from kernel_gym.referee.domain import OWN, own_distributions
 from kernel_gym.tasks.problem import Scale
@@ -101,8 +100,8 @@ def judge(claim: Claim, evaluator: Evaluator) -> Card:
         if all(check.holds is not False for check in checks):
             checks += _kernel(claim, evaluator, evaluations)
             ruling = _ruling(checks, evaluations)
-    digests = {"kernel": _digest(claim.kernel)}
-    digests |= {"baseline": _digest(claim.baseline)} if claim.baseline else {}
+    digests = {"kernel": source_digest(claim.kernel)}
+    digests |= {"baseline": source_digest(claim.baseline)} if claim.baseline else {}
     return Card(
         ruling,
         tuple(checks),
@@ -244,7 +243,3 @@ def _ruling(checks: list[CardStatement], evaluations: dict[str, Evaluation]) -> 
     if any(e.outcome is Outcome.INFRA for e in evaluations.values()):
         return Ruling.OPEN
     return Ruling.HOLDS if all(check.holds for check in checks) else Ruling.FAILS
-
-
-def _digest(source: str) -> str:
-    return hashlib.sha256(source.encode("utf-8", "surrogatepass")).hexdigest()

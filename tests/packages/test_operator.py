@@ -43,6 +43,8 @@ def test_shapes_for_tracing_are_those_of_the_problem(name, language):
         assert made.dtype == str(output.dtype)
     for axis, text in facts.axes:
         assert _value(text, inputs) == workload.dims[axis]
+    for name, shape in zip(facts.tensors, facts.shapes, strict=True):
+        assert shape is None or _value(f"({shape})", inputs) == tuple(inputs[name].shape), shape
 
 
 def _value(text, inputs):

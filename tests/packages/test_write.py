@@ -27,6 +27,8 @@ weight = torch.ones(4096, device={device!r}).half()
 out, _ = module.add_rms_norm(x, x, weight, 1e-5)
 right = torch.nn.functional.rms_norm((2 * x.float()), (4096,), eps=1e-5)
 print("reason", repr(module.reason(x, x, weight, 1e-5)))
+print("short", repr(module.reason(x, x, weight[1:], 1e-5)))
+print("flat", repr(module.reason(x[0], x[0], weight, 1e-5)))
 print("error", (out.float() - right).abs().max().item())
 """
 
@@ -49,6 +51,8 @@ def test_the_kernel_runs_on_the_gpu_where_it_was_faster(package, low):
     text = CALL.format(folder=str(package / "made"), backend="rocm", device="cuda")
     printed = _run(package, text, ["-m", "kernel_gym", "sim", "--"])
     assert ("reason ''" in printed) == (low > 1), printed
+    assert "short 'weight has the shape [4095], the kernel takes [4096]'" in printed
+    assert "flat 'x has 1 axes, the kernel takes 2'" in printed
     assert _error(printed) < 0.02
 
 

@@ -1,9 +1,9 @@
 """Chooses between the kernel and plain PyTorch, by what was measured. A part of the package.
 
-The kernel runs where its task says what is right (types, sizes), on the architecture on which it
-was judged, and for sizes near a workload on which it was surely faster: the nearest measured
-workload, by the sum of |log2| of the ratios of all sizes, has a speed-up above 1 at the lower end
-of its interval. Everything else takes plain PyTorch.
+The kernel runs where its task says what is right (types, shapes, sizes), on the architecture on
+which it was judged, and for sizes near a workload on which it was surely faster: the nearest
+measured workload, by the sum of |log2| of the ratios of all sizes, has a speed-up above 1 at the
+lower end of its interval. Everything else takes plain PyTorch.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import json
 import math
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
@@ -18,27 +19,49 @@ import torch
 FACTS = json.loads(Path(__file__).with_name("facts.json").read_text(encoding="utf-8"))
 
 
-def reason(dims: dict[str, int], tensors: tuple[torch.Tensor, ...]) -> str:
-    """Returns why the kernel does not take a call, or an empty text if it does."""
+Shape = tuple[int, ...]
+
+
+def reason(
+    tensors: list[torch.Tensor],
+    read_sizes: Callable[[], tuple[dict[str, int], list[Shape | None]]],
+) -> str:
+    """Returns why the kernel does not take a call, or an empty text if it does.
+
+    Args:
+        tensors: The tensor arguments.
+        read_sizes: Returns the size of each axis, and the shape that they give each tensor. It is
+            called if the tensors have as many axes as the task states.
+    """
     if wrong := _wrong_tensor(tensors):
         return wrong
-    if wrong := _outside(dims):
+    dims, shapes = read_sizes()
+    if wrong := _wrong_shape(tensors, shapes) or _outside(dims):
         return wrong
-    if (found := _architecture(tensors[0].device.index or 0)) != FACTS["architecture"]:
-        return f"the device is {found}, the kernel was judged on {FACTS['architecture']}"
+    if (architecture := _architecture(tensors[0].device.index or 0)) != FACTS["architecture"]:
+        return f"the device is {architecture}, the kernel was judged on {FACTS['architecture']}"
     if _nearest_low(tuple(sorted(dims.items()))) <= 1.0:
         return "the nearest measured workload was not surely faster"
     return ""
 
 
-def _wrong_tensor(tensors: tuple[torch.Tensor, ...]) -> str:
-    for tensor, (name, dtype) in zip(tensors, FACTS["tensors"], strict=True):
+def _wrong_tensor(tensors: list[torch.Tensor]) -> str:
+    for tensor, (name, dtype, axes) in zip(tensors, FACTS["tensors"], strict=True):
         if str(tensor.dtype) != dtype:
             return f"{name} is {tensor.dtype}, the kernel takes {dtype}"
+        if axes is not None and tensor.ndim != axes:
+            return f"{name} has {tensor.ndim} axes, the kernel takes {axes}"
         if tensor.device.type != "cuda":
             return f"{name} is on {tensor.device.type}"
         if not FACTS["strided"] and not tensor.is_contiguous():
             return f"{name} is not contiguous"
+    return ""
+
+
+def _wrong_shape(tensors: list[torch.Tensor], shapes: list[Shape | None]) -> str:
+    for tensor, shape, (name, *_) in zip(tensors, shapes, FACTS["tensors"], strict=True):
+        if shape is not None and tuple(tensor.shape) != shape:
+            return f"{name} has the shape {list(tensor.shape)}, the kernel takes {list(shape)}"
     return ""
 
 
