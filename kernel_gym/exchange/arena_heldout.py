@@ -19,7 +19,8 @@ def heldout_summary(replies: Sequence[ImportedReply], tasks: Sequence[ArenaTask]
     """Returns the summary of unseen workloads under the suite's names.
 
     The start kernel is right on every unseen workload, because admission keeps no other ones. So
-    `both_fail` and `opt_improvement` are empty. A task without unseen workloads does not count.
+    `both_fail` and `opt_improvement` are empty. A right reply without unseen workloads does not
+    count. A wrong one counts, whatever workload has shown that it is wrong.
 
     Args:
         replies: The best reply to each task.

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import math
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -85,8 +85,8 @@ def _run(body: list[ast.stmt], names: dict[str, Any]) -> Any:
         if isinstance(node, ast.Assign) and len(node.targets) == 1:
             _bind(node.targets[0], _value(node.value, names), names)
         elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
-            whole = ast.BinOp(ast.Name(node.target.id), node.op, node.value)
-            names[node.target.id] = _value(whole, names)
+            changed = ast.BinOp(ast.Name(node.target.id), node.op, node.value)
+            names[node.target.id] = _value(changed, names)
         elif isinstance(node, ast.If):
             chosen = _run(node.body if _value(node.test, names) else node.orelse, names)
             if chosen is not None:
@@ -102,8 +102,8 @@ def _bind(target: ast.expr, value: Any, names: dict[str, Any]) -> None:
         return
     if not isinstance(target, ast.Tuple) or len(target.elts) != len(value):
         raise UnknownValueError("found a target that does not fit")
-    for part, own in zip(target.elts, value, strict=True):
-        _bind(part, own, names)
+    for part, bound in zip(target.elts, value, strict=True):
+        _bind(part, bound, names)
 
 
 def _value(node: ast.expr, names: Mapping[str, Any]) -> Any:
@@ -130,11 +130,14 @@ def _comparison(node: Any, names: Mapping[str, Any]) -> Any:
     if len(node.ops) != 1:
         raise UnknownValueError("found several comparisons")
     pair = _value(node.left, names), _value(node.comparators[0], names)
+    _require_flat(pair)
     return _COMPARE[type(node.ops[0])](*pair)
 
 
 def _binary(node: ast.BinOp, names: Mapping[str, Any]) -> Any:
     left, right = _value(node.left, names), _value(node.right, names)
+    if not isinstance(left, int | float) or not isinstance(right, int | float):
+        raise UnknownValueError("found no number")  # a tuple would be repeated
     if isinstance(node.op, ast.Pow):
         if not isinstance(right, int) or not 0 <= right <= 4:
             raise UnknownValueError("found a large power")
@@ -143,9 +146,14 @@ def _binary(node: ast.BinOp, names: Mapping[str, Any]) -> Any:
         value = _BINARY[type(node.op)](left, right)
     if isinstance(value, int) and value.bit_length() > MAX_BITS:
         raise UnknownValueError("found a large number")
-    if not isinstance(value, int | float):
-        raise UnknownValueError("found no number")
     return value
+
+
+def _require_flat(values: Iterable[Any]) -> None:
+    """Refuses tuples of tuples: comparing two of these may take forever."""
+    for value in values:
+        if isinstance(value, tuple) and any(isinstance(part, tuple) for part in value):
+            raise UnknownValueError("found a tuple of tuples")
 
 
 def _attribute(value: Any, name: str) -> Any:
@@ -160,17 +168,18 @@ def _call(node: ast.Call, names: Mapping[str, Any]) -> Any:
     if node.keywords:
         raise UnknownValueError("found a keyword")
     arguments = [_value(argument, names) for argument in node.args]
+    _require_flat(arguments)
     if isinstance(node.func, ast.Name):
         return _CALLS[node.func.id](*arguments)
     if not isinstance(node.func, ast.Attribute):
         raise UnknownValueError("found a call of a call")
-    own = _value(node.func.value, names)
-    if not isinstance(own, Sized):
+    tensor = _value(node.func.value, names)
+    if not isinstance(tensor, Sized):
         raise UnknownValueError(f"found a method {node.func.attr:.40}")
     if node.func.attr == "size":
-        return own.shape[arguments[0]] if arguments else own.shape
-    known = {"numel": math.prod(own.shape), "nelement": math.prod(own.shape)}
-    return {**known, "element_size": own.itemsize, "dim": len(own.shape)}[node.func.attr]
+        return tensor.shape[arguments[0]] if arguments else tensor.shape
+    known = {"numel": math.prod(tensor.shape), "nelement": math.prod(tensor.shape)}
+    return {**known, "element_size": tensor.itemsize, "dim": len(tensor.shape)}[node.func.attr]
 
 
 _KINDS: Mapping[type[ast.expr], Callable[[Any, Mapping[str, Any]], Any]] = {

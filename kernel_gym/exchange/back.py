@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -13,13 +13,15 @@ from kernel_gym.episodes.episode import ChatMessage
 from kernel_gym.episodes.reply import extract_source
 from kernel_gym.exchange.files import Row
 from kernel_gym.exchange.replies import record_sha256
-from kernel_gym.records import Clock, Evaluation
+from kernel_gym.records import Clock, Evaluation, source_digest
 from kernel_gym.storage.json_lines import StoreError, first_line
 from kernel_gym.storage.run_records import ReplyTokens
 from kernel_gym.tasks import Task, get_task
 
 if TYPE_CHECKING:
     from kernel_gym.executors import Executor
+
+_SEED = re.compile(r"[0-9]{1,19}")  # 63 bits
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,7 @@ def submissions(rows: Sequence[Row]) -> list[Stored]:
         StoreError: A row lacks a column; the message names the row and the columns it has.
         UnknownName: A task is unknown; the message has near matches.
     """
-    return [one for number, row in enumerate(rows, start=1) for one in _of(number, row)]
+    return [stored for number, row in enumerate(rows, start=1) for stored in _of(number, row)]
 
 
 def is_prompt(row: Row) -> bool:
@@ -118,18 +120,19 @@ def judged(
     """
     from kernel_gym.executors import EvaluationRequest
 
-    own = executor.secret.sha256
-    for one in stored:
-        named = one.evidence.get("secret_sha256", own)
-        if named != own:
-            raise StoreError(f"a row was drawn with the secret {named[:12]}..., not {own[:12]}...")
+    secret = executor.secret.sha256
+    for row in stored:
+        named = row.evidence.get("secret_sha256", secret)
+        if named != secret:
+            text = f"a row was drawn with the secret {named[:12]}..., not {secret[:12]}..."
+            raise StoreError(text)
     requests = [
-        EvaluationRequest(one.task, one.source, int(one.evidence["seed"]) if one.evidence else None)
-        for one in stored
+        EvaluationRequest(row.task, row.source, int(row.evidence["seed"]) if row.evidence else None)
+        for row in stored
     ]
     for position, evaluation in executor.results(requests):
-        one = stored[position]
-        yield one, evaluation, one.differs(evaluation)
+        row = stored[position]
+        yield row, evaluation, row.differs(evaluation)
 
 
 def _of(number: int, row: Row) -> Iterator[Stored]:
@@ -236,7 +239,7 @@ def _evidence(number: int, evidence: object) -> dict[str, str]:
         )
     for column in ("outcome", "record_sha256", "source_sha256", "secret_sha256", "seed"):
         value = evidence.get(column)
-        if not isinstance(value, str) or (column == "seed" and not value.isdecimal()):
+        if not isinstance(value, str) or (column == "seed" and not _SEED.fullmatch(value)):
             raise StoreError(f"row {number}: found {value!r} as {column!r} of its evidence")
     return evidence
 
@@ -246,8 +249,9 @@ def _source(number: int, text: str, task: Task, evidence: Mapping[str, str]) -> 
     source = extract_source(text, task)
     if not evidence:
         return source
-    for candidate in (source, source.removesuffix("\n"), text):
-        if hashlib.sha256(candidate.encode()).hexdigest() == evidence.get("source_sha256"):
+    block = text.partition("\n")[2].removesuffix("```")  # whole, if the source has fences itself
+    for candidate in (source, source.removesuffix("\n"), text, block, block.removesuffix("\n")):
+        if source_digest(candidate) == evidence["source_sha256"]:
             return candidate
     raise StoreError(f"row {number}: its source is not the one that its evidence is about")
 

@@ -43,10 +43,12 @@ def read_rows(path: Path) -> list[Row]:
 
 def _lines(path: Path) -> Iterable[Row]:
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = path.read_text(encoding="utf-8").split("\n")
     except UnicodeDecodeError as error:
         raise StoreError(f"{path}: found no UTF-8 at byte {error.start}") from None
     for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
         try:
             row = json.loads(line)
         except (ValueError, RecursionError) as error:
@@ -71,7 +73,7 @@ def _read_parquet(path: Path) -> list[Row]:
 
     try:
         return pyarrow.parquet.read_table(path).to_pylist()
-    except pyarrow.ArrowInvalid as error:
+    except (pyarrow.ArrowException, OSError, ValueError, OverflowError) as error:
         raise StoreError(f"{path}: found no Parquet ({error})") from None
 
 

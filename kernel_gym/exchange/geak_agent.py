@@ -13,6 +13,7 @@ from typing import Any
 
 from kernel_gym.analysis.suite_metrics import rows_of, speedup_of_sums, was_called
 from kernel_gym.episodes.history import passed
+from kernel_gym.exchange.files import read_rows
 from kernel_gym.exchange.imported_replies import checkout_of, suites_of
 from kernel_gym.feedback import feedback
 from kernel_gym.imports.imported import entry_of
@@ -134,6 +135,8 @@ def _speedup(turn: TurnRecord) -> float:
 def _reflections(store: RunStore) -> dict[tuple[str, int, int], str]:
     """The notes of a reflective agent by the turn that they are about."""
     path = store.folder / REFLECTIONS
-    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
-    values = map(json.loads, lines)
-    return {tuple(value["turn"]): str(value["reply"]["text"]) for value in values}
+    rows: list[Any] = [*read_rows(path)] if path.is_file() else []
+    try:
+        return {tuple(row["turn"]): str(row["reply"]["text"]) for row in rows}
+    except (KeyError, TypeError) as error:
+        raise StoreError(f"{path}: a line is no reflection: {error!r}") from None

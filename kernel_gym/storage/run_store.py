@@ -53,6 +53,7 @@ from kernel_gym.storage.run_records import (
     TurnTokens,
 )
 from kernel_gym.storage.secret import PUBLIC, SECRET, RunSecret, read_secret
+from kernel_gym.tasks.inside import read_inside
 
 PLANS = "plans"
 CONFIG, RESULTS, SOURCES, REPORT = "config.json", "results.jsonl", "sources", "report.html"
@@ -182,8 +183,15 @@ class RunStore:
         return own if sample is None else [record for record in own if record.sample == sample]
 
     def source(self, record: TurnRecord) -> str:
-        """Returns the text of a submission."""
-        return (self.folder / record.source).read_text(encoding="utf-8")
+        """Returns the text of a submission, to the byte.
+
+        Raises:
+            StoreError: Its file is missing, is no UTF-8, or is outside of the run folder.
+        """
+        try:
+            return read_inside(self.folder, self.folder / record.source).decode()
+        except (OSError, UnicodeDecodeError) as error:
+            raise StoreError(f"{self.folder}: {record.source} cannot be read: {error}") from None
 
     def source_path(self, task_id: str, turn: int, language: str, sample: int = 1) -> str:
         """Returns the path of a submission's text, relative to the folder."""

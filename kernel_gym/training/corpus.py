@@ -135,11 +135,13 @@ def read_corpus(path: Path) -> list[CorpusRow]:
         CorpusError: The file is missing or a line is malformed.
     """
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = path.read_bytes().split(b"\n")
     except OSError as error:
         raise CorpusError(f"{path}: cannot be read ({error.strerror})") from error
     rows = []
     for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
         try:
             rows.append(CorpusRow.model_validate_json(line))
         except ValidationError as error:

@@ -1,6 +1,8 @@
 """Datasets out and back: what is written is read by the usual readers, and replays."""
 
+import contextlib
 import json
+import random
 from dataclasses import replace
 
 import pytest
@@ -12,10 +14,11 @@ from kernel_gym.cli import app
 from kernel_gym.exchange.back import is_prompt, judged, submissions, tasks_of
 from kernel_gym.exchange.files import read_rows, write_rows
 from kernel_gym.exchange.prompts import PROMPT_FORMATS, prompt_rows
-from kernel_gym.exchange.replies import REPLY_FORMATS, replies, reply_rows
+from kernel_gym.exchange.replies import REPLY_FORMATS, JudgedReply, replies, reply_rows
 from kernel_gym.executors import make_executor
 from kernel_gym.policies.base import Policy, Reply
 from kernel_gym.policies.evaluate import evaluate_policy
+from kernel_gym.records import source_digest
 from kernel_gym.storage.json_lines import StoreError
 from kernel_gym.storage.run_records import ReplyTokens
 from kernel_gym.storage.run_store import RunStore
@@ -293,3 +296,52 @@ def test_a_malformed_file_is_told(content, tmp_path):
             read_rows(path)
     with pytest.raises(StoreError, match="no such file"):
         read_rows(tmp_path / "no.jsonl")
+
+
+def test_lines_end_at_line_feeds_alone(tmp_path):
+    path = tmp_path / "rows.jsonl"
+    path.write_text('{"a": "one\u2028two\x85three"}\r\n\n{"a": "four"}', encoding="utf-8")
+    assert read_rows(path) == [{"a": "one\u2028two\x85three"}, {"a": "four"}]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_damaged_parquet_file_is_told(seed, tmp_path):
+    path, rng = tmp_path / "rows.parquet", random.Random(seed)
+    write_rows(path, [{"a": "x" * 50, "b": {"c": 1}}] * 20)
+    content = bytearray(path.read_bytes())
+    for _ in range(4):
+        content[rng.randrange(len(content))] = rng.randrange(256)
+    path.write_bytes(content)
+    with contextlib.suppress(StoreError):  # every other error fails
+        read_rows(path)
+
+
+SOURCES = {
+    "fences": '"""Use:\n```python\nsoftmax(x)\n```\n"""\n',
+    "carriage returns": "import torch\r\n",
+    "no last line feed": "import torch",
+    "a lone surrogate": "# \udc80\n",
+}
+
+
+@pytest.mark.parametrize("kind", SOURCES)
+def test_a_source_comes_back_to_the_byte(kind, store, tmp_path):
+    record = next(iter(store.records()))
+    source = SOURCES[kind]
+    evaluation = record.evaluation.model_copy(update={"source_sha256": source_digest(source)})
+    reply = JudgedReply(
+        record.model_copy(update={"evaluation": evaluation}),
+        source,
+        ({"role": "user", "content": ""},),
+    )
+    (row,) = REPLY_FORMATS["messages"]([reply])
+    write_rows(tmp_path / "rows.jsonl", [row])
+    (stored,) = submissions(read_rows(tmp_path / "rows.jsonl"))
+    assert stored.source == source
+
+
+@pytest.mark.parametrize("seed", ["9" * 5000, "-1", "\u0663", "1e3"])
+def test_a_seed_that_is_none_is_told(seed, store):
+    (row, *_) = reply_rows(store, "messages")
+    with pytest.raises(StoreError, match="as 'seed'"):
+        submissions([row | {"evidence": row["evidence"] | {"seed": seed}}])

@@ -69,6 +69,16 @@ def test_a_source_that_is_no_utf8_is_kept_readable(store):
     assert store.source(store.records()[0]) == "\\ud800"
 
 
+def test_a_source_is_read_to_the_byte_and_from_the_run_alone(store, tmp_path):
+    written = record(TASKS[0], 1)
+    store.append(written, "def f():\r\n")
+    assert store.source(written) == "def f():\r\n"
+    (tmp_path / "key").write_text("secret")
+    for path in ("../key", "sources/none.py", str(tmp_path / "key")):
+        with pytest.raises(StoreError, match="cannot be read"):
+            store.source(written.model_copy(update={"source": path}))
+
+
 def test_another_run_is_refused(store):
     with pytest.raises(StoreError, match="give --resume or --overwrite"):
         RunStore.start(store.folder, CONFIG)

@@ -144,7 +144,7 @@ def read_workloads(checkout: Path, name: str, definition: Definition) -> list[Wo
         CheckoutError: The file is missing or malformed. The message names the row.
     """
     rows = []
-    lines = [line for line in read_text(checkout, name).splitlines() if line.strip()]
+    lines = [line for line in read_text(checkout, name).split("\n") if line.strip()]
     for number, line in enumerate(lines[:MAX_WORKLOADS], 1):
         try:
             value: object = json.loads(line)

@@ -56,7 +56,7 @@ class TracedProblem(Problem):
             return super().reference_source()
         functions = (n for n in ast.walk(ast.parse(self.text)) if isinstance(n, ast.FunctionDef))
         function = next(function for function in functions if function.name == "reference")
-        lines = self.text.splitlines()[function.lineno - 1 : function.end_lineno]
+        lines = self.text.split("\n")[function.lineno - 1 : function.end_lineno]
         body = textwrap.dedent("\n".join(lines))
         body = body.replace("def reference(\n    self,", f"def {self.entry}(", 1)
         return f"import torch\n\n\n{body}\n"

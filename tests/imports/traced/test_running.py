@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from kernel_gym.imports.traced.graph import GraphError, parse_trace
+from kernel_gym.imports.traced.problem import TracedProblem
 from kernel_gym.imports.traced.running import cost_of, run_graph
 
 
@@ -159,3 +160,14 @@ def test_many_operators_with_few_results_each_are_bounded_together():
     parts = [X, *(call("unbind.int", {"v": 0}) for _ in range(3))]
     with pytest.raises(GraphError, match="more than 65536 tensors"):
         cost_of(graph(parts, 0), {"x": torch.zeros(30_000)})
+
+
+def test_a_form_feed_in_a_text_moves_no_line():
+    text = (
+        "class Scale:\n    \x0c\n    def reference(\n    self,\n    x,\n    ):\n        return x\n"
+        "\n    def other(self):\n        return 0\n"
+    )
+    kind = type("Scale", (TracedProblem,), {"text": text, "entry": "scale"})
+    source = kind.reference_source(object.__new__(kind))
+    assert "def scale(\n    x,\n):\n    return x" in source
+    assert "other" not in source
