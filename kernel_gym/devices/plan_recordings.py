@@ -179,6 +179,8 @@ class PlanRecordings:
             answer = self._ask(self._answer(answer, answers))
         if isinstance(answer, Failed):
             return answer
+        if "ask" in answer.header:
+            return Failed(FailureKind.RUNTIME, f"a call asks more than {MAX_QUESTIONS} questions")
         if earlier is not None and answer == earlier.answer:
             return earlier
         try:

@@ -13,21 +13,24 @@ import json
 import os
 import threading
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
+from pydantic import TypeAdapter, ValidationError
 
 from kernel_gym.devices.base import InfraError
 from kernel_gym.devices.placement import storage_bytes
 from kernel_gym.devices.plan_recordings import PlannedCall
 from kernel_gym.plans.identity import plan_hash
+from kernel_gym.plans.limits import MAX_CODES_BYTES
 from kernel_gym.plans.parse import parse_plan
 from kernel_gym.plans.reading import BadPlanError
 from kernel_gym.plans.types import LaunchPlan
 from kernel_gym.plans.write import write_plan
+from kernel_gym.records import Record
+from kernel_gym.storage.json_lines import first_line
 from kernel_gym.tasks.problem import Value
 
 MAX_FILE_BYTES = 64 << 20
@@ -73,9 +76,9 @@ class PlanStore:
         """
         try:
             stored = json.loads(self.read("plans", name))
-            codes = b"".join(self.read("codes", digest) for digest in stored["codes"])
-            plan = parse_plan(stored["plan"], codes, base64.b64decode(stored["constants"]))
-        except (ValueError, KeyError, TypeError, BadPlanError) as error:
+            constants = base64.b64decode(stored["constants"])
+            plan = parse_plan(stored["plan"], self._codes(stored["codes"]), constants)
+        except (ValueError, KeyError, TypeError, RecursionError, BadPlanError) as error:
             raise NoPlanError(f"the stored plan {name} is malformed: {error}") from None
         if plan_hash(plan) != name:
             raise NoPlanError(f"the stored plan {name} has another digest")
@@ -98,10 +101,20 @@ class PlanStore:
             raise NoPlanError(f"{kind}/{name}: the stored plan is damaged or too large")
         return data
 
-    def write_index(self, name: str, calls: Mapping[str, Any]) -> None:
+    def write_index(self, name: str, calls: Mapping[str, StoredCall]) -> None:
         """Writes which plan each call of an evaluation has."""
         self._path("evaluations", name).unlink(missing_ok=True)
-        self._write("evaluations", name, json.dumps(calls, sort_keys=True).encode())
+        stored = {key: call.model_dump(mode="json") for key, call in calls.items()}
+        self._write("evaluations", name, json.dumps(stored, sort_keys=True).encode())
+
+    def _codes(self, digests: Sequence[str]) -> bytes:
+        """Returns code objects, one behind the other."""
+        codes = bytearray()
+        for digest in digests:
+            codes += self.read("codes", digest)
+            if len(codes) > MAX_CODES_BYTES:
+                raise BadPlanError(f"more than {MAX_CODES_BYTES} bytes of code")
+        return bytes(codes)
 
     def _path(self, kind: str, name: str) -> Path:
         return self._folder / kind / f"{name}.z"
@@ -114,6 +127,16 @@ class PlanStore:
         part = path.with_name(f"{name}.{os.getpid()}.{threading.get_ident()}.part")
         part.write_bytes(zlib.compress(data))
         part.replace(path)
+
+
+class StoredCall(Record):
+    """The plan of a call, by its digest, and the operators that were refused."""
+
+    plan: str
+    refused: tuple[str, ...]
+
+
+_CALLS = TypeAdapter(dict[str, StoredCall])
 
 
 @dataclass
@@ -134,18 +157,22 @@ class EvaluationPlans:
         """Reads which plan each call has, if it is judged again.
 
         Raises:
-            NoPlanError: No plans of this evaluation were stored.
+            NoPlanError: No plans of this evaluation were stored, or their list is malformed.
         """
-        self._calls: dict[str, dict[str, Any]] = {}
+        self._calls: dict[str, StoredCall] = {}
         if self.again:
-            self._calls = json.loads(self.store.read("evaluations", self.name))
+            try:
+                self._calls = _CALLS.validate_json(self.store.read("evaluations", self.name))
+            except ValidationError as error:
+                text = f"evaluations/{self.name}: the list of plans is malformed: "
+                raise NoPlanError(text + first_line(error)) from None
 
     def keep(self, form: str, inputs: Mapping[str, Value], call: PlannedCall) -> None:
         """Stores the plan of a call."""
         key = _call_key(form, inputs if call.plan.depends_on_values else {})
         if key not in self._calls:
             plan = self.store.put(call.plan)
-            self._calls[key] = {"plan": plan, "refused": list(call.refused)}
+            self._calls[key] = StoredCall(plan=plan, refused=call.refused)
 
     def find(self, form: str, inputs: Mapping[str, Value]) -> PlannedCall:
         """Returns the stored plan of a call.
@@ -157,8 +184,7 @@ class EvaluationPlans:
         stored = self._calls.get(shape_key) or self._calls.get(_call_key(form, inputs))
         if stored is None:
             raise NoPlanError("a call of this evaluation has no stored plan")
-        refused = tuple(map(str, stored["refused"]))
-        return PlannedCall(self.store.get(stored["plan"]), stored["plan"], refused)
+        return PlannedCall(self.store.get(stored.plan), stored.plan, stored.refused)
 
     def write(self) -> None:
         """Writes which plan each call has, unless the evaluation is judged again."""

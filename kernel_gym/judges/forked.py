@@ -51,11 +51,13 @@ def call_forked(function: Callable[[], Any], seconds: float) -> dict[str, Any]:
 def _answer(function: Callable[[], Any], write: int) -> None:
     """Writes the answer of a function and ends the process."""
     try:
-        answer = {"value": function()}
-    except BaseException as error:  # what a candidate raises is its answer
-        answer = {"error": f"{type(error).__name__}: {error}"[:300]}
-    os.write(write, json.dumps(answer).encode()[:MAX_ANSWER_BYTES])
-    os._exit(0)
+        try:
+            text = json.dumps({"value": function()})
+        except BaseException as error:  # what a candidate raises is its answer
+            text = json.dumps({"error": f"{type(error).__name__}: {error}"[:300]})
+        os.write(write, text.encode()[:MAX_ANSWER_BYTES])
+    finally:  # nothing may lead the child back into the caller
+        os._exit(0)
 
 
 def _receive(read: int, until: float) -> bytes | None:

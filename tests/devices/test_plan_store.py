@@ -7,6 +7,7 @@ import zlib
 import pytest
 import torch
 
+from kernel_gym.devices import plan_store
 from kernel_gym.devices.plan_recordings import PlannedCall
 from kernel_gym.devices.plan_store import EvaluationPlans, NoPlanError, PlanStore
 from kernel_gym.plans.identity import plan_hash
@@ -57,7 +58,13 @@ def test_a_plan_of_other_content_is_refused(tmp_path):
     path.write_bytes(foreign.read_bytes())
     with pytest.raises(NoPlanError, match="another digest"):
         store.get(name)
-    for damaged in (b"", b"no archive", foreign.read_bytes()[:-9], zlib.compress(b"[3]")):
+    for damaged in (
+        b"",
+        b"no archive",
+        foreign.read_bytes()[:-9],
+        zlib.compress(b"[3]"),
+        zlib.compress(b"[" * 99_999),
+    ):
         path.write_bytes(damaged)
         with pytest.raises(NoPlanError):
             store.get(name)
@@ -79,3 +86,18 @@ def test_a_plan_that_depends_on_values_is_stored_for_its_data(tmp_path):
         again.find("shape", second)
     with pytest.raises(NoPlanError):
         EvaluationPlans(store, "two", again=True)
+
+
+@pytest.mark.parametrize("text", [b"[", b"[3]", b'{"a": 3}', b'{"a": {"plan": 3}}', b"[" * 99_999])
+def test_a_malformed_list_of_plans_is_refused(tmp_path, text):
+    (tmp_path / "evaluations").mkdir()
+    (tmp_path / "evaluations/one.z").write_bytes(zlib.compress(text))
+    with pytest.raises(NoPlanError, match="list of plans is malformed"):
+        EvaluationPlans(PlanStore(tmp_path), "one", again=True)
+
+
+def test_a_plan_with_more_code_than_any_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(plan_store, "MAX_CODES_BYTES", 800)
+    store = PlanStore(tmp_path)
+    with pytest.raises(NoPlanError, match="more than 800 bytes"):
+        store.get(store.put(PLAN))

@@ -28,11 +28,21 @@ def test_all_claims_hold():
     assert failed == []
 
 
+def raise_unprintable():
+    class Unprintable(Exception):
+        def __str__(self):
+            raise ValueError
+
+    raise Unprintable
+
+
 def test_a_child_that_hangs_or_ends_is_an_error():
     hung = call_forked(lambda: __import__("time").sleep(60), 0.2)
     assert hung["error"] == "not done in 0 s"
     assert "ended without" in call_forked(lambda: __import__("os")._exit(3), 30)["error"]
     assert call_forked(lambda: 1 // 0, 30)["error"].startswith("ZeroDivisionError")
+    assert call_forked(lambda: {1, 2}, 30)["error"].startswith("TypeError")
+    assert "ended without" in call_forked(raise_unprintable, 30)["error"]
     assert call_forked(lambda: [1, "a"], 30)["value"] == [1, "a"]
 
 

@@ -27,10 +27,10 @@ def are_unchanged(place: Path) -> bool:
     A list that is missing or cannot be read counts as changed.
     """
     try:
-        files = json.loads(place.read_text(encoding="utf-8"))
+        files: dict[str, str] = json.loads(place.read_text(encoding="utf-8"))
+        return all(_digest_of(Path(name)) == digest for name, digest in files.items())
     except (OSError, ValueError):
         return False
-    return all(_digest_of(Path(name)) == digest for name, digest in files.items())
 
 
 def _digests(rules: str) -> dict[str, str]:
