@@ -1,4 +1,4 @@
-"""YAML that others wrote: whatever is wrong with a file is told."""
+"""YAML that others wrote: an error says what is wrong with a file."""
 
 from __future__ import annotations
 
