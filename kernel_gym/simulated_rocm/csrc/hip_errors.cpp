@@ -170,7 +170,7 @@ const NamedError* find_error(int code) {
 
 bool hip_is_6() {
   static const bool answer = [] {
-    bool found = false;
+    bool is_loaded = false;
     dl_iterate_phdr(
         [](dl_phdr_info* info, size_t, void* result) {
           const bool later = std::strstr(info->dlpi_name, "libamdhip64.so.6") ||
@@ -178,8 +178,8 @@ bool hip_is_6() {
           *static_cast<bool*>(result) |= later;
           return later ? 1 : 0;
         },
-        &found);
-    return found;
+        &is_loaded);
+    return is_loaded;
   }();
   return answer;
 }
@@ -187,12 +187,12 @@ bool hip_is_6() {
 extern "C" {
 
 const char* hipGetErrorName(int error) {
-  const NamedError* found = find_error(error);
-  return found ? found->name : "hipErrorUnknown";
+  const NamedError* named = find_error(error);
+  return named ? named->name : "hipErrorUnknown";
 }
 const char* hipGetErrorString(int error) {
-  const NamedError* found = find_error(error);
-  return found ? found->text : "unknown error";
+  const NamedError* named = find_error(error);
+  return named ? named->text : "unknown error";
 }
 int hipDrvGetErrorName(int error, const char** name) {
   if (!name || !find_error(error)) return kInvalidValue;

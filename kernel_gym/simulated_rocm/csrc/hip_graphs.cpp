@@ -30,12 +30,12 @@ bool is_before(const GraphNode* first, const GraphNode* second) {
 
 // Fills a list of the program: with a null list only its length, else as many as fit.
 template <class T>
-int list_of(const std::vector<T*>& found, T** list, size_t* count) {
+int list_of(const std::vector<T*>& members, T** list, size_t* count) {
   if (!count) return hip_note(kInvalidValue);
   if (list) {
-    for (size_t i = 0; i < *count; i++) list[i] = i < found.size() ? found[i] : nullptr;
+    for (size_t i = 0; i < *count; i++) list[i] = i < members.size() ? members[i] : nullptr;
   }
-  *count = list ? std::min(*count, found.size()) : found.size();
+  *count = list ? std::min(*count, members.size()) : members.size();
   return kSuccess;
 }
 

@@ -69,8 +69,8 @@ void forget_host(const void* start) {
 }
 HostMemory host_memory_at(uint64_t start) {
   std::lock_guard<std::mutex> hold(host_lock());
-  const auto found = host_memory().find(start);
-  return found == host_memory().end() ? HostMemory{0, false} : found->second;
+  const auto entry = host_memory().find(start);
+  return entry == host_memory().end() ? HostMemory{0, false} : entry->second;
 }
 
 enum : int { kAlignment = 256, kDefaultKind = 4, kDirectKind = 1024 };
@@ -225,8 +225,8 @@ int hipHostGetFlags(unsigned* flags, void* pointer) {
   return kSuccess;
 }
 int hipMemGetInfo(size_t* available, size_t* total) {
-  const size_t found = gpu().available ? gpu().available() : device().memory;
-  if (available) *available = found;
+  const size_t free_bytes = gpu().available ? gpu().available() : device().memory;
+  if (available) *available = free_bytes;
   if (total) *total = device().memory;
   return kSuccess;
 }

@@ -213,14 +213,14 @@ int release(uint64_t address) {
   Lock hold(state().lock);
   State& s = state();
   if (s.ended) return kSuccess;
-  const auto found = s.ranges.find(address);
-  if (found == s.ranges.end()) return kInvalidValue;
-  if (found->second.visible) {
+  const auto entry = s.ranges.find(address);
+  if (entry == s.ranges.end()) return kInvalidValue;
+  if (entry->second.visible) {
     const uint64_t first = address / kPage * kPage;
-    const uint64_t last = (address + found->second.size + kPage - 1) / kPage * kPage;
+    const uint64_t last = (address + entry->second.size + kPage - 1) / kPage * kPage;
     mprotect(reinterpret_cast<void*>(first), last - first, PROT_NONE);
   }
-  s.ranges.erase(found);
+  s.ranges.erase(entry);
   std::string body;
   put(body, address);
   return ask(kRelease, body).status;
@@ -268,11 +268,11 @@ int range(uint64_t address, uint64_t* start, uint64_t* size, int* visible) {
       address = shared.place + (address - shared.start);
     }
   }
-  const auto* found = range_of(address, 1);
-  if (!found) return kInvalidValue;
-  *start = found->first;
-  *size = found->second.size;
-  *visible = found->second.visible;
+  const auto* region = range_of(address, 1);
+  if (!region) return kInvalidValue;
+  *start = region->first;
+  *size = region->second.size;
+  *visible = region->second.visible;
   return kSuccess;
 }
 
@@ -308,7 +308,7 @@ bool is_mapped(uint64_t start, uint64_t size) {
 
 // The pages of host memory move to the file of the device, at the same host address. With size 0
 // this only finds the device address of memory that is shared already.
-int share(uint64_t host, uint64_t size, uint64_t* address) {
+int share_pages(uint64_t host, uint64_t size, uint64_t* address) {
   Lock hold(state().lock);
   State& s = state();
   if (on_device(host)) {
@@ -342,12 +342,12 @@ int share(uint64_t host, uint64_t size, uint64_t* address) {
   return kSuccess;
 }
 
-int unshare(uint64_t host) {
+int unshare_pages(uint64_t host) {
   Lock hold(state().lock);
   State& s = state();
-  const auto found = s.shared.find(host);
-  if (found == s.shared.end()) return kNotRegistered;
-  const Shared shared = found->second;
+  const auto entry = s.shared.find(host);
+  if (entry == s.shared.end()) return kNotRegistered;
+  const Shared shared = entry->second;
   const auto move_pages = [shared] {
     // The new pages are filled elsewhere and moved there at once: the heap may be on these pages,
     // with the captures of this function.
@@ -359,7 +359,7 @@ int unshare(uint64_t host) {
                   reinterpret_cast<void*>(shared.start)) != MAP_FAILED;
   };
   if (!OtherStack::run(move_pages)) return kInvalidValue;
-  s.shared.erase(found);
+  s.shared.erase(entry);
   return release(shared.allocation);
 }
 
@@ -372,8 +372,8 @@ uint64_t available() {
 
 const Kernel& find_kernel(const std::string& name) {
   auto& kernels = state().kernels;
-  auto found = kernels.find(name);
-  if (found != kernels.end()) return found->second;
+  auto entry = kernels.find(name);
+  if (entry != kernels.end()) return entry->second;
   Answer answer = ask(kKernel, name);
   Kernel kernel;
   kernel.status = answer.status;
@@ -443,7 +443,7 @@ int launch(const char* name, const uint32_t* grid, const uint32_t* block, void**
   return answer.status;
 }
 
-int facts(const char* name, uint64_t threads, uint64_t shared, KernelFacts* found) {
+int facts(const char* name, uint64_t threads, uint64_t shared, KernelFacts* result) {
   Lock hold(state().lock);
   const bool was_faulty = state().faulty;
   const Kernel& kernel = find_kernel(name);
@@ -454,7 +454,7 @@ int facts(const char* name, uint64_t threads, uint64_t shared, KernelFacts* foun
   put(body, shared);
   body += name;
   const int workgroups = ask(kOccupancy, body).take<int32_t>();
-  *found = {kernel.registers, kernel.lds, kernel.scratch, kernel.max_threads, workgroups};
+  *result = {kernel.registers, kernel.lds, kernel.scratch, kernel.max_threads, workgroups};
   return kSuccess;
 }
 
@@ -551,26 +551,26 @@ struct Installation {
 };
 Installation installation() {
   const std::string folder = folder_of_library();
-  Installation found;
+  Installation paths;
   std::ifstream file(folder + "/installation");
-  if (std::getline(file, found.python) && std::getline(file, found.root) &&
-      std::getline(file, found.compiler)) {
-    return found;
+  if (std::getline(file, paths.python) && std::getline(file, paths.root) &&
+      std::getline(file, paths.compiler)) {
+    return paths;
   }
   return {"python3", folder + "/../..", "hipcc"};
 }
 
 [[noreturn]] void become_server(int socket, int file, pid_t program) {
-  const Installation found = installation();
+  const Installation paths = installation();
   const std::string code =
       "import sys; sys.path.insert(0, sys.argv[1]); "
       "from kernel_gym.simulated_rocm.server import main; main(*map(int, sys.argv[2:]))";
   const std::string numbers[3] = {std::to_string(socket), std::to_string(file),
                                   std::to_string(program)};
   unsetenv("LD_PRELOAD");
-  execlp(found.python.c_str(), found.python.c_str(), "-I", "-c", code.c_str(), found.root.c_str(),
+  execlp(paths.python.c_str(), paths.python.c_str(), "-I", "-c", code.c_str(), paths.root.c_str(),
          numbers[0].c_str(), numbers[1].c_str(), numbers[2].c_str(), nullptr);
-  std::fprintf(stderr, "kernel-gym: cannot run %s: %s\n", found.python.c_str(), std::strerror(errno));
+  std::fprintf(stderr, "kernel-gym: cannot run %s: %s\n", paths.python.c_str(), std::strerror(errno));
   _exit(125);
 }
 
@@ -636,5 +636,5 @@ Callbacks hip_start_process(Device* device) {
     give_up("its process ended at once, see above");
   }
   return {launch,      allocate,         release, copy,  fill,    clock_now, facts,  variable, module,
-          synchronize, allocate_visible, range,   share, unshare, available, missing};
+          synchronize, allocate_visible, range,   share_pages, unshare_pages, available, missing};
 }

@@ -48,7 +48,7 @@ struct Callbacks {
   int (*copy)(uint64_t target, uint64_t source, uint64_t size, int kind);
   int (*fill)(uint64_t target, uint32_t value, uint64_t count, int width);
   double (*clock)();
-  int (*facts)(const char* kernel, uint64_t threads, uint64_t shared, KernelFacts* found);
+  int (*facts)(const char* kernel, uint64_t threads, uint64_t shared, KernelFacts* result);
   int (*variable)(const char* variable, uint64_t* address, uint64_t* size);
   int (*module)(const void* image, const char* path);  // a number above 0, or 0
   int (*synchronize)();                                // the error of a launch that has failed

@@ -217,17 +217,17 @@ int hiprtcCompileProgram(Program* program, int count, const char** options) {
   if (count > 0 && !options) return kRtcInvalidInput;
   const int status = compile(*program, count, options);
   if (status) return status;
-  for (const auto& found : lowered_names(unbundled(program->code))) {
-    if (found.first >= program->expressions.size()) continue;
-    program->lowered[program->expressions[found.first]] = found.second;
+  for (const auto& lowered : lowered_names(unbundled(program->code))) {
+    if (lowered.first >= program->expressions.size()) continue;
+    program->lowered[program->expressions[lowered.first]] = lowered.second;
   }
   return kSuccess;
 }
 int hiprtcGetLoweredName(Program* program, const char* expression, const char** name) {
   if (const int wrong = check(program, expression) ?: check(program, name)) return wrong;
-  const auto found = program->lowered.find(expression);
-  if (found == program->lowered.end()) return kRtcNoName;
-  *name = found->second.c_str();
+  const auto entry = program->lowered.find(expression);
+  if (entry == program->lowered.end()) return kRtcNoName;
+  *name = entry->second.c_str();
   return kSuccess;
 }
 int hiprtcGetCodeSize(Program* program, size_t* size) {

@@ -140,8 +140,8 @@ bool hip_is_function(const char* kernel) {
 }
 
 const char* hip_kernel_of(const void* host) {
-  auto found = kernels().find(host);
-  return found == kernels().end() ? nullptr : full_name(found->second);
+  auto entry = kernels().find(host);
+  return entry == kernels().end() ? nullptr : full_name(entry->second);
 }
 
 bool hip_can_capture() { return gpu().allocate_visible; }
@@ -192,9 +192,9 @@ int hip_recorded_launch(const char* kernel, Dim3 grid, Dim3 block, void** args, 
 }
 
 int hip_find_variable(const void* symbol, uint64_t* place, uint64_t* size) {
-  auto found = variables().find(symbol);
-  if (found == variables().end()) return kInvalidSymbol;
-  return gpu().variable(full_name(found->second), place, size);
+  auto entry = variables().find(symbol);
+  if (entry == variables().end()) return kInvalidSymbol;
+  return gpu().variable(full_name(entry->second), place, size);
 }
 
 extern "C" {
