@@ -49,6 +49,7 @@ LONG: dict[str, str] = {
     "kernel_gym/commands/eval.py:evaluate": "the options of a command are its parameters",
     "kernel_gym/commands/exploits.py:exploits": "the options of a command are its parameters",
     "kernel_gym/commands/sim/app.py:sim": "the options of a command are its parameters",
+    "kernel_gym/sim/engine/engine.py:launch": "half of it documents its arguments",
     "kernel_gym/policies/evaluate.py:evaluate_policy": "half of it documents its arguments",
 }
 """Modules (`path`) and functions (`path:name`) that read better long, each with the reason."""

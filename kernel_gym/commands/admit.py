@@ -82,23 +82,27 @@ def admit(
     rows: list[Row] = []
     try:
         with executor:
-            for found in _found(todo, executor, workers):
-                rows += found
+            for group in _rows_of(todo, executor, workers):
+                rows += group
     except KeyboardInterrupt:
         note("stopped; to continue, give the same command with --resume")
         raise typer.Exit(INTERRUPTED) from None
     finally:
         rows.sort(key=lambda row: row["id"])
         print_json(rows) if json else _show(rows)
-    if foreign := [p.name for p in problems if p not in fit]:
-        note(f"left out, {device} has other 8-bit floats: {', '.join(foreign)}")
-    if skipped := len(fit) - len(todo):
-        note(f"{skipped} problems had a verdict already")
+    _note_left_out([p.name for p in problems if p not in fit], len(fit) - len(todo), device)
     if any(row["status"] in ("refused", "not tried") for row in rows):
         raise typer.Exit(FAILED)
 
 
-def _found(problems: list[Problem], executor: Executor, workers: int) -> Iterator[list[Row]]:
+def _note_left_out(foreign: list[str], with_verdict: int, device: str) -> None:
+    if foreign:
+        note(f"left out, {device} has other 8-bit floats: {', '.join(foreign)}")
+    if with_verdict:
+        note(f"{with_verdict} problems had a verdict already")
+
+
+def _rows_of(problems: list[Problem], executor: Executor, workers: int) -> Iterator[list[Row]]:
     """Admits problems, keeps the verdicts, and yields the rows of each."""
     from kernel_gym.admission import AdmissionError, admit_all
     from kernel_gym.tasks.verdicts import store_verdict

@@ -102,11 +102,10 @@ def import_(
     if source.is_dir():
         import_checkout(source, suite, only, out, device, workers, json)
         return
-    from kernel_gym.exchange.back import is_prompt, judged, submissions
+    from kernel_gym.exchange.back import is_prompt
     from kernel_gym.exchange.files import read_rows
     from kernel_gym.exchange.kbx_corpus import is_corpus
-    from kernel_gym.executors import is_service, make_executor, require_executor
-    from kernel_gym.storage.secret import PUBLIC, read_secret
+    from kernel_gym.executors import require_executor
 
     with one_line_errors():
         require_executor(executor)
@@ -117,16 +116,33 @@ def import_(
         if rows and all(map(is_prompt, rows)):
             _write_suite(source, out or source.with_suffix(".toml"), rows)
             return
+    _judge_rows(rows, executor, device, workers, secret, json)
+
+
+def _judge_rows(
+    rows: Sequence[Row],
+    executor: str,
+    device: str,
+    workers: int | None,
+    secret: Path | None,
+    json: bool,
+) -> None:
+    """Evaluates the replies of a dataset. Exit code 1 when one differs from its evidence."""
+    from kernel_gym.exchange.back import judged, submissions
+    from kernel_gym.executors import is_service, make_executor
+    from kernel_gym.storage.secret import PUBLIC, read_secret
+
+    with one_line_errors():
         stored = submissions(rows)
         arguments = executor_arguments(executor, device, None, workers)
         if not is_service(executor):
             # A run without a seed drew its seeds at random and without a secret.
-            named = {one.evidence["secret_sha256"] for one in stored if one.evidence}
+            named = {row.evidence["secret_sha256"] for row in stored if row.evidence}
             arguments["secret"] = read_secret(secret) if secret and named != {""} else PUBLIC
         pool = make_executor(executor, **arguments)
     with pool, one_line_errors():
         results = list(judged(stored, pool))
-    differ = [f"{one.task}: {what}" for one, _, what in results if what]
+    differ = [f"{row.task}: {difference}" for row, _, difference in results if difference]
     outcomes = Counter(str(evaluation.outcome) for _, evaluation, _ in results)
     if json:
         print_json({"evaluated": len(results), "outcomes": outcomes, "differ": differ})

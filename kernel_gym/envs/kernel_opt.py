@@ -24,6 +24,18 @@ from kernel_gym.rewards.terms import FASTEST
 from kernel_gym.storage.secret import PUBLIC, RunSecret, kept_secret, process_secret
 
 
+def _observations(max_turns: int) -> spaces.Dict:
+    return spaces.Dict(
+        {
+            "task": SourceText(),
+            "feedback": SourceText(MAX_CHARS),
+            "best_source": SourceText(),
+            "best_speedup": spaces.Box(0.0, FASTEST, shape=(), dtype=np.float32),
+            "turn": spaces.Discrete(max_turns + 1),
+        }
+    )
+
+
 class KernelOptEnv(gymnasium.Env[dict[str, Any], str]):
     """Each episode is about one task, and each turn is one submission.
 
@@ -108,15 +120,7 @@ class KernelOptEnv(gymnasium.Env[dict[str, Any], str]):
         self._max_turns = max_turns
         self.render_mode = render_mode
         self.action_space = SourceText()
-        self.observation_space = spaces.Dict(
-            {
-                "task": SourceText(),
-                "feedback": SourceText(MAX_CHARS),
-                "best_source": SourceText(),
-                "best_speedup": spaces.Box(0.0, FASTEST, shape=(), dtype=np.float32),
-                "turn": spaces.Discrete(max_turns + 1),
-            }
-        )
+        self.observation_space = _observations(max_turns)
         self._session: EpisodeSession | None = None
 
     @property

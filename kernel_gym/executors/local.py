@@ -19,7 +19,8 @@ from kernel_gym.executors.base import EvaluationRequest
 from kernel_gym.executors.cache import EvaluationCache
 from kernel_gym.executors.process import ProcessWorker
 from kernel_gym.executors.spread import devices_for
-from kernel_gym.executors.supervised import DEADLINE, SupervisedExecutor, at_once
+from kernel_gym.executors.supervised import DEADLINE, SupervisedExecutor
+from kernel_gym.executors.supervised_worker import at_once
 from kernel_gym.records import Evaluation
 from kernel_gym.storage.secret import RunSecret
 from kernel_gym.tasks.registry import get_task

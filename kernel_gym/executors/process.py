@@ -11,7 +11,7 @@ from concurrent.futures import Future
 from multiprocessing.connection import Connection
 
 from kernel_gym.executors.base import EvaluationRequest
-from kernel_gym.executors.supervised import at_once
+from kernel_gym.executors.supervised_worker import at_once
 from kernel_gym.records import Evaluation
 from kernel_gym.sandbox.confine import ONE_THREAD
 from kernel_gym.storage.secret import RunSecret

@@ -17,9 +17,8 @@ continues. If no worker can ever start again, all evaluations end with :class:`E
 
 Threads: one supervisor thread starts, finishes and replaces workers. Only it uses `_idle` and
 `_starting`, and only it changes `_runs`. The condition `_changed` guards `_queue`, `_done`,
-`_begun` and `_closing`, which callers
-and callbacks of futures change too. A pool of a library does not fit, because a worker may be a
-thread, a process with a GPU context, or a Ray actor.
+`_begun` and `_closing`, which callers and callbacks of futures change too. A pool of a library does
+not fit, because a worker may be a thread, a process with a GPU context, or a Ray actor.
 """
 
 from __future__ import annotations
@@ -31,12 +30,12 @@ from abc import abstractmethod
 from collections import deque
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from kernel_gym.devices import device_status
 from kernel_gym.errors import InputError
 from kernel_gym.executors.base import EvaluationRequest, Executor
 from kernel_gym.executors.cache import EvaluationCache, Key
+from kernel_gym.executors.supervised_worker import SupervisedWorker, kill_lost
 from kernel_gym.judge.protocol import PROTOCOL_VERSION
 from kernel_gym.records import COMPILER_FAULTS, Evaluation, Outcome, Stage
 from kernel_gym.storage.secret import RunSecret
@@ -52,28 +51,6 @@ LOSSES = 1
 QUEUE_PER_WORKER = 4
 NOTICE_SECONDS = 30.0
 """Seconds between two looks at a pool of which no worker has started."""
-
-
-class SupervisedWorker(Protocol):
-    """Evaluates one submission at a time.
-
-    Attributes:
-        ready: Done when the worker has started. Its exception means that it could not.
-    """
-
-    ready: Future[None]
-
-    def start(self, request: EvaluationRequest) -> Future[Evaluation]:
-        """Starts one evaluation. An exception of the future means that the worker is lost."""
-        ...
-
-    def close(self) -> None:
-        """Stops an idle worker."""
-        ...
-
-    def kill(self) -> None:
-        """Stops a worker immediately, even during an evaluation."""
-        ...
 
 
 class ExecutorLost(InputError):
@@ -184,7 +161,7 @@ class SupervisedExecutor(Executor):
             job.answer.cancel()
         self._thread.join()
         for worker, _ in self._starting.values():
-            _kill(worker)
+            kill_lost(worker)
         while self._idle:
             self._idle.pop().close()
 
@@ -296,7 +273,7 @@ class SupervisedExecutor(Executor):
             self._idle.append(worker)
             return
         self.replaced += 1
-        _kill(worker)
+        kill_lost(worker)
         job = self._next()
         if job is not None:
             self._retry(job, f"a worker could not start: {error}")
@@ -316,7 +293,7 @@ class SupervisedExecutor(Executor):
             if now - since < self.deadline:
                 continue
             del self._starting[future]
-            _kill(worker)
+            kill_lost(worker)
             job = self._next()
             if job is not None:
                 why = f"no worker started within {self.deadline:g} s: {self._waits_for()}"
@@ -353,7 +330,7 @@ class SupervisedExecutor(Executor):
     def _replace(self, run: _Run, why: str, again: bool, last: Evaluation | None = None) -> None:
         """Kills the worker of a run. The next evaluation gets a new one."""
         self.replaced += 1
-        _kill(run.worker)
+        kill_lost(run.worker)
         if again:
             self._retry(run.job, why, last)
         else:
@@ -382,21 +359,6 @@ class SupervisedExecutor(Executor):
             seed=request.seed,
             secret_sha256="" if request.seed is None else key.secret_sha256,
         )
-
-
-def at_once() -> Future[None]:
-    """The mark of a worker that has started as soon as it is made."""
-    ready: Future[None] = Future()
-    ready.set_result(None)
-    return ready
-
-
-def _kill(worker: SupervisedWorker) -> None:
-    """Kills a worker that is lost anyway."""
-    try:
-        worker.kill()
-    except Exception:
-        log.exception("a lost worker could not be killed")
 
 
 def _answer(job: _Job, evaluation: Evaluation) -> None:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 
-if TYPE_CHECKING:
-    from kernel_gym.policies.huggingface import SamplingParams
+from kernel_gym.policies.sampling_params import SamplingParams
 
 
 class DrawnLogprobs:

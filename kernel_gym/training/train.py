@@ -24,7 +24,8 @@ from typing import TYPE_CHECKING
 
 from kernel_gym.episodes.conversation import PROMPTS
 from kernel_gym.executors import Executor
-from kernel_gym.policies.huggingface import HuggingFace, SamplingParams
+from kernel_gym.policies.huggingface import HuggingFace
+from kernel_gym.policies.sampling_params import SamplingParams
 from kernel_gym.rewards import get_reward
 from kernel_gym.storage.secret import SECRET, RunSecret, kept_secret, read_secret
 from kernel_gym.tasks import get_task

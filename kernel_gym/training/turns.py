@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 from kernel_gym.episodes.edits import submission
 from kernel_gym.episodes.episode import Episode
 from kernel_gym.policies import ChatMessage, Conversation
-from kernel_gym.policies.huggingface import HuggingFace, SamplingParams
+from kernel_gym.policies.huggingface import HuggingFace
+from kernel_gym.policies.sampling_params import SamplingParams
 from kernel_gym.rewards import RewardResult, returns
 from kernel_gym.tasks import get_task
 from kernel_gym.training.config import Grpo

@@ -9,7 +9,8 @@ from queue import SimpleQueue
 import pytest
 
 from kernel_gym.executors import supervised
-from kernel_gym.executors.supervised import ExecutorLost, SupervisedExecutor, at_once
+from kernel_gym.executors.supervised import ExecutorLost, SupervisedExecutor
+from kernel_gym.executors.supervised_worker import at_once
 from kernel_gym.records import Outcome
 from tests.records import passing
 

@@ -164,7 +164,7 @@ def test_the_policy_reloads_with_the_same_tokens(run):
     from kernel_gym.episodes.conversation import LaunchPrompt, converse
     from kernel_gym.episodes.episode import Episode
     from kernel_gym.policies import make_policy
-    from kernel_gym.policies.huggingface import SamplingParams
+    from kernel_gym.policies.sampling_params import SamplingParams
     from kernel_gym.tasks import get_task
     from kernel_gym.training.corpus import read_corpus
 
@@ -239,7 +239,8 @@ def test_a_policy_made_from_nothing_learns_to_read_what_it_replaces(tmp_path):
     from kernel_gym.episodes.conversation import LaunchPrompt
     from kernel_gym.episodes.edits import draw_edits, submission, varied_starts
     from kernel_gym.episodes.episode import Episode
-    from kernel_gym.policies.huggingface import HuggingFace, SamplingParams
+    from kernel_gym.policies.huggingface import HuggingFace
+    from kernel_gym.policies.sampling_params import SamplingParams
     from kernel_gym.records import Outcome
     from kernel_gym.tasks import get_task
     from kernel_gym.training.corpus import CorpusRow

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from kernel_gym.inert import inert_line
+from kernel_gym.sim.engine.engine import UnsupportedInstruction
+
 
 class Observer(Protocol):
     """Is called for what happens on a device."""
@@ -19,3 +22,12 @@ class Observer(Protocol):
 
     def missing(self, what: str, name: str, where: str, message: str) -> None:
         """A program needs something that is not there."""
+
+
+def report_missing(observer: Observer | None, error: UnsupportedInstruction, kernel: str) -> None:
+    """Tells an observer that a kernel has an instruction that the simulator lacks."""
+    if observer:
+        name = inert_line(error.text.partition(" ")[0])
+        advice = "the simulator lacks it: report it with the kernel, or compile without it"
+        message = f"{inert_line(str(error))}; {advice}"
+        observer.missing("instruction", name, f"kernel {inert_line(kernel)}", message)

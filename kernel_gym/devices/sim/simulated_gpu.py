@@ -22,7 +22,7 @@ from kernel_gym.devices.sim.memory import (
     DeviceMemoryError,
     SimArena,
 )
-from kernel_gym.devices.sim.observer import Observer
+from kernel_gym.devices.sim.observer import Observer, report_missing
 from kernel_gym.devices.sim.orders import Orders
 from kernel_gym.devices.sim.requests import (
     RefusedError,
@@ -32,7 +32,7 @@ from kernel_gym.devices.sim.requests import (
     split,
 )
 from kernel_gym.hardware import SIMULATED
-from kernel_gym.inert import MAX_LINE, inert_line, inert_object
+from kernel_gym.inert import MAX_LINE, inert_object
 from kernel_gym.protocol import device as messages
 from kernel_gym.protocol.fields import TensorOnDevice
 from kernel_gym.protocol.request import Answer
@@ -60,11 +60,11 @@ class SimulatedGpu:
         options: `threads` of the host, `memory` (bytes of the device), `arch`, and optionally
             `launch_limit` (wall seconds of one launch, for programs that no judge watches),
             `launch_instructions` (wave instructions of one launch), `same_samples` (each launch is
-            sampled alike),
-            `same_addresses` (each call allocates from the same address), `operators` (a value of
-            `Operators`), `permitted` (names of operators, see `operators_of_candidate`),
-            `outputs` (their names), `code_cache` (a folder, see `Engine`),
-            `reuse_addresses` (see `SimArena`), `margin` and `go_on` (see `Engine.launch`).
+            sampled alike), `same_addresses` (each call allocates from the same address),
+            `operators` (a value of `Operators`), `permitted` (names of operators, see
+            `operators_of_candidate`), `outputs` (their names), `code_cache` (a folder, see
+            `Engine`), `reuse_addresses` (see `SimArena`), `margin` and `go_on` (see
+            `Engine.launch`).
         observer: Is called for each launch, fault and finding.
     """
 
@@ -234,7 +234,7 @@ class SimulatedGpu:
         try:
             kernel = self.engine.load(code, name, shared)
         except UnsupportedInstruction as error:
-            self._report_missing(error, name or "")
+            report_missing(self.observer, error, name or "")
             raise
         check_kernel(kernel, self.spec)
         if INLINE_ASSEMBLER not in code:
@@ -373,13 +373,6 @@ class SimulatedGpu:
         place = tuple(finding[key] for key in ("kind", "kernel", "source", "other_source"))
         if self.findings.setdefault(place, finding) is finding and self.observer:
             self.observer.finding(finding)
-
-    def _report_missing(self, error: UnsupportedInstruction, kernel: str) -> None:
-        if self.observer:
-            name = inert_line(error.text.partition(" ")[0])
-            advice = "the simulator lacks it: report it with the kernel, or compile without it"
-            message = f"{inert_line(str(error))}; {advice}"
-            self.observer.missing("instruction", name, f"kernel {inert_line(kernel)}", message)
 
     def _kernel(self, index: int) -> Kernel:
         if not 0 <= index < len(self.kernels):

@@ -11,8 +11,9 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from kernel_gym.imports.readers.base import UnsupportedTask
-from kernel_gym.imports.recorded.problem import CALL, RecordedProblem, StatedWorkload
+from kernel_gym.imports.recorded.problem import CALL, RecordedProblem
 from kernel_gym.imports.recorded.prompting import describe_call
+from kernel_gym.imports.recorded.stated import StatedWorkload
 
 MIN_TRAIN = 4
 """Train workloads that are aimed at. A task whose calls have more forms has one for each."""

@@ -21,7 +21,7 @@ from kernel_gym.tasks.task import Task
 if TYPE_CHECKING:
     from kernel_gym.evaluator import Evaluator
     from kernel_gym.imports.bench.stating import TaskStatement
-    from kernel_gym.imports.recorded.problem import StatedWorkload
+    from kernel_gym.imports.recorded.stated import StatedWorkload
 
 TIMEOUT = 120.0
 """Seconds of the wall for a program on the files of one task. It ends earlier by its own clock."""

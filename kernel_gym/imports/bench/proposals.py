@@ -5,7 +5,8 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Sequence
 
-from kernel_gym.imports.recorded.problem import CALL, StatedWorkload
+from kernel_gym.imports.recorded.problem import CALL
+from kernel_gym.imports.recorded.stated import StatedWorkload
 from kernel_gym.tasks.workload import Kind
 
 _TILES = (16, 32, 64, 128, 256)

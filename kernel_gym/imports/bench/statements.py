@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import torch
 
-from kernel_gym.imports.recorded.problem import StatedWorkload
+from kernel_gym.imports.recorded.stated import StatedWorkload
 from kernel_gym.judge.correctness import same_twice
 
 

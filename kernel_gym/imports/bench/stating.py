@@ -27,7 +27,8 @@ from kernel_gym.imports.bench.statements import (
 )
 from kernel_gym.imports.bench.suite_code import CallFailed, SuiteCode
 from kernel_gym.imports.recorded.draw import ImpossibleError
-from kernel_gym.imports.recorded.problem import CALL, RecordedProblem, StatedWorkload
+from kernel_gym.imports.recorded.problem import CALL, RecordedProblem
+from kernel_gym.imports.recorded.stated import StatedWorkload
 from kernel_gym.imports.recorded.templates import CallTemplate, padded, strided, widened
 from kernel_gym.tasks.names import Mode
 from kernel_gym.tasks.problem import Check, Output, Scale

@@ -22,7 +22,8 @@ from kernel_gym.devices.base import (
 from kernel_gym.devices.meter import MachineOverloaded
 from kernel_gym.devices.operators import COMPUTING
 from kernel_gym.imports.readers.base import UnsupportedTask
-from kernel_gym.imports.recorded.problem import EXACT, RecordedProblem, StatedWorkload
+from kernel_gym.imports.recorded.problem import EXACT, RecordedProblem
+from kernel_gym.imports.recorded.stated import StatedWorkload
 from kernel_gym.judge.reference import in_double
 from kernel_gym.tasks.names import Mode
 from kernel_gym.tasks.problem import Value

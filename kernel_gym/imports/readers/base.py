@@ -14,7 +14,7 @@ from kernel_gym.tasks.names import Mode
 from kernel_gym.tasks.problem import Problem
 
 if TYPE_CHECKING:
-    from kernel_gym.imports.recorded.problem import StatedWorkload
+    from kernel_gym.imports.recorded.stated import StatedWorkload
 
 LFS_POINTER = b"version https://git-lfs.github.com/spec/"
 

@@ -8,14 +8,8 @@ from typing import Any
 
 from kernel_gym.imports.readers.base import ConfinedRunner, UnsupportedTask
 from kernel_gym.imports.recorded.calls import parse_calls
-from kernel_gym.imports.recorded.problem import (
-    CALL,
-    Origin,
-    RecordedProblem,
-    StatedWorkload,
-    stated_from_json,
-    stated_to_json,
-)
+from kernel_gym.imports.recorded.problem import CALL, Origin, RecordedProblem
+from kernel_gym.imports.recorded.stated import StatedWorkload, stated_from_json, stated_to_json
 from kernel_gym.imports.recorded.templates import (
     CallTemplate,
     padded,

@@ -8,18 +8,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import torch
 
 from kernel_gym.imports.recorded.draw import ImpossibleError, draw_tensor, layout, perturbed
 from kernel_gym.imports.recorded.prompting import describe_calls, rules
+from kernel_gym.imports.recorded.stated import StatedWorkload, dims_key
 from kernel_gym.imports.recorded.templates import CallTemplate, Integers, size_of
 from kernel_gym.tasks.names import Mode
-from kernel_gym.tasks.problem import Axis, Check, Dims, Output, Problem, Scale, TensorArg, Value
+from kernel_gym.tasks.problem import Axis, Dims, Output, Problem, Scale, TensorArg, Value
 from kernel_gym.tasks.prompt_parts import PromptParts
 from kernel_gym.tasks.worker_reference import WorkerReference
-from kernel_gym.tasks.workload import Kind, Split, Workload
+from kernel_gym.tasks.workload import Split, Workload
 
 ENTRY = "kernel_gym_call"
 CALL = "call"
@@ -27,25 +27,6 @@ CALL = "call"
 EXACT = "exact"
 """A further dimension of calls in fp64; not part of workloads."""
 _IMPORT_OF_CALLER = "from kernel_gym.worker.sim.recorded_call import caller as _caller"
-
-
-@dataclass(frozen=True)
-class StatedWorkload:
-    """A workload and the outputs that the suite's own code returns for it."""
-
-    dims: Dims
-    kind: Kind
-    split: Split
-    outputs: tuple[Output, ...]
-    exact: bool
-    """Whether the suite's own code runs on fp64 inputs, so that there is an fp64 oracle."""
-    operators: tuple[str, ...] = ()
-    """Operators of PyTorch that compute and that the suite's own code runs on it, by name."""
-
-    @property
-    def key(self) -> str:
-        """The canonical text of its dimensions."""
-        return _key(self.dims)
 
 
 @dataclass(frozen=True)
@@ -109,7 +90,7 @@ class RecordedProblem(Problem, WorkerReference):
         self.name = f"{origin.suite}/{origin.name}"
         self.category, self.summary = origin.category, origin.summary
         self.source = origin.suite
-        self._stated = {_key(one.dims): one for one in stated}
+        self._stated = {dims_key(one.dims): one for one in stated}
         self._by_split = {split: [o for o in stated if o.split is split] for split in Split}
         train = [one.dims for one in self._by_split[Split.TRAIN]]
         self.train = self.production = dict.fromkeys(Scale, train)
@@ -172,7 +153,7 @@ class RecordedProblem(Problem, WorkerReference):
     def outputs_at(self, dims: Dims) -> tuple[Output, ...]:
         """Returns the outputs of a workload; in an exact call floating ones are fp64."""
         plain = {name: size for name, size in dims.items() if name != EXACT}
-        outputs = self._stated[_key(plain)].outputs
+        outputs = self._stated[dims_key(plain)].outputs
         if EXACT not in dims:
             return outputs
         return tuple(
@@ -189,7 +170,7 @@ class RecordedProblem(Problem, WorkerReference):
 
     def exact_dims(self, dims: Dims) -> Dims | None:
         """Returns the dimensions of the call in fp64, if the suite's own code takes such inputs."""
-        return {**dims, EXACT: 1} if self._stated[_key(dims)].exact else None
+        return {**dims, EXACT: 1} if self._stated[dims_key(dims)].exact else None
 
     def prompt_parts(self, mode: Mode) -> PromptParts:
         """Returns the suite's words, the calls that are made, and the rules for code of a suite."""
@@ -340,37 +321,6 @@ def _linked(template: CallTemplate, dims: Dims, generator: torch.Generator) -> I
 def shape_at(shape: Sequence[str], dims: Dims) -> tuple[int, ...]:
     """Returns the sizes of a tensor of a template."""
     return tuple(size_of(expression, dims) for expression in shape)
-
-
-def stated_to_json(one: StatedWorkload) -> dict[str, object]:
-    """Returns a stated workload as JSON values."""
-    return {
-        "dims": dict(one.dims),
-        "kind": str(one.kind),
-        "split": str(one.split),
-        "exact": one.exact,
-        "operators": list(one.operators),
-        "outputs": [
-            [o.name, str(o.dtype).removeprefix("torch."), str(o.check), o.shape]
-            for o in one.outputs
-        ],
-    }
-
-
-def stated_from_json(value: Mapping[str, Any]) -> StatedWorkload:
-    """Reads what `stated_to_json` has written."""
-    outputs = tuple(
-        Output(name, getattr(torch, dtype), Check(check), shape)
-        for name, dtype, check, shape in value["outputs"]
-    )
-    kind, split = Kind(value["kind"]), Split(value["split"])
-    operators = tuple(map(str, value["operators"]))
-    dims, exact = dict(value["dims"]), bool(value["exact"])
-    return StatedWorkload(dims, kind, split, outputs, exact, operators)
-
-
-def _key(dims: Dims) -> str:
-    return json.dumps(sorted(dims.items()))
 
 
 def _input(number: int, index: int) -> str:

@@ -25,7 +25,6 @@ from kernel_gym.sim.asm.data import Storage, check_room
 from kernel_gym.sim.asm.errors import AsmError, UnsupportedInstruction
 from kernel_gym.sim.asm.metadata import KernelArg, KernelMetadata
 from kernel_gym.sim.asm.module import read_module
-from kernel_gym.sim.asm.targets import TARGETS
 from kernel_gym.sim.asm.text import Module
 from kernel_gym.sim.compiler.decode import decode_kernel
 from kernel_gym.sim.engine import suspects
@@ -297,16 +296,8 @@ class Engine:
             ValueError: If the shapes are not possible for this kernel.
         """
         grid3, block3 = dim3(grid, "grid"), dim3(block, "block")
-        threads = block3[0] * block3[1] * block3[2]
-        if not 0 < threads <= max(1024, kernel.max_workgroup):
-            raise ValueError(f"a workgroup has {threads} threads, expected 1 to 1024")
         lds = kernel.lds_bytes + dynamic_lds
-        available = TARGETS[kernel.arch].lds_bytes
-        if lds > available:
-            raise ValueError(f"LDS of {lds} bytes is wanted, found {available}")
-        residency = kernel.occupancy(threads, lds)
-        if not residency.workgroups_per_cu:
-            raise ValueError(f"a workgroup of {threads} threads does not fit a compute unit")
+        residency = kernel.residency(block3[0] * block3[1] * block3[2], lds)
         workgroups = grid3[0] * grid3[1] * grid3[2]
         if workgroups == 0:
             return LaunchResult(None, 0.0 if model_time else None, {}, 0)

@@ -144,6 +144,26 @@ class Kernel:
         available = hw.FIGURES[self.arch].lds_bytes
         return occupancy(block_threads, lds_bytes, self.total_registers, available)
 
+    def residency(self, threads: int, lds: int) -> Occupancy:
+        """Returns the residency of a workgroup on a compute unit.
+
+        Args:
+            threads: Threads of the workgroup.
+            lds: Bytes of its LDS.
+
+        Raises:
+            ValueError: It does not fit a compute unit.
+        """
+        if not 0 < threads <= max(1024, self.max_workgroup):
+            raise ValueError(f"a workgroup has {threads} threads, expected 1 to 1024")
+        available = hw.FIGURES[self.arch].lds_bytes
+        if lds > available:
+            raise ValueError(f"LDS of {lds} bytes is wanted, found {available}")
+        residency = self.occupancy(threads, lds)
+        if not residency.workgroups_per_cu:
+            raise ValueError(f"a workgroup of {threads} threads does not fit a compute unit")
+        return residency
+
     def source_of(self, instruction: int) -> str:
         """``file:line`` of an instruction, or empty if unknown."""
         location = self.decoded.instructions[instruction].location
