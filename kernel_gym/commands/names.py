@@ -140,7 +140,7 @@ PolicyOption = Annotated[
     typer.Option(
         "--policy",
         help="baseline, examples, reference, search, folder:PATH, replay:RUN, predictions:PATH, "
-        "hf:PATH, openai:URL, reflective:POLICY, population:POLICY, until-light:POLICY; "
+        "hf:PATH, openai:URL, reflective:POLICY; "
         "docs/training.md explains them.",
         callback=_checked(_check_policy),
         autocompletion=_completed(_policies),

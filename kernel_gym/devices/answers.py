@@ -14,13 +14,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from kernel_gym.devices.base import Failed, FailureKind, InfraError
 from kernel_gym.devices.operators import COMPUTING
 from kernel_gym.inert import inert_line, inert_text
 from kernel_gym.protocol.fields import ELEMENT_TYPES
-from kernel_gym.records import KernelFacts
 from kernel_gym.tasks.problem import Problem
 
 log = logging.getLogger(__name__)
@@ -208,40 +206,6 @@ def parse_failure(error: object) -> Failed:
     name = inert_line(error.get("type", "Error"), 100)
     message = inert_line(error.get("message", ""), 500)
     return Failed(kind, f"{name}: {message}", inert_text(error.get("detail", "")))
-
-
-class _Facts(BaseModel):
-    """A worker's report about one kernel: these keys and no others."""
-
-    model_config = ConfigDict(strict=True, extra="forbid")
-
-    name: str
-    binary: str = ""
-    vgprs: int = Field(ge=0, lt=_LARGEST)
-    agprs: int = Field(0, ge=0, lt=_LARGEST)
-    sgprs: int = Field(0, ge=0, lt=_LARGEST)
-    vgpr_spills: int = Field(0, ge=0, lt=_LARGEST)
-    sgpr_spills: int = Field(0, ge=0, lt=_LARGEST)
-    lds_bytes: int = Field(0, ge=0, lt=_LARGEST)
-    scratch_bytes: int = Field(0, ge=0, lt=_LARGEST)
-    instructions: int = Field(0, ge=0, lt=_LARGEST)
-    arch: str = ""
-    error: str = ""
-    waves_per_simd: float | None = Field(None, ge=0, le=1024)
-    occupancy_limiter: str | None = None
-
-
-def parse_facts(answer: Mapping[str, object]) -> tuple[KernelFacts, ...]:
-    """Parses the facts of kernels, the last one for each name. Malformed facts are left out."""
-    kernels = answer.get("kernels")
-    by_binary: dict[tuple[str, str], KernelFacts] = {}
-    for kernel in kernels[-MAX_KERNELS:] if isinstance(kernels, list) else ():
-        try:
-            facts = KernelFacts(**_Facts.model_validate(kernel).model_dump())
-        except ValidationError:
-            continue
-        by_binary[facts.name, facts.binary] = facts
-    return tuple(by_binary.values())
 
 
 @contextmanager

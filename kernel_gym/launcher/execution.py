@@ -63,8 +63,6 @@ class PlanExecution:
         self._has_variables = any(map(_has_variables, plan.codes))
         self._staged = [n for n, step in enumerate(plan.steps) if _staged_bytes(step) is not None]
         sizes = [0 if b.role is BufferRole.VARIABLE else b.size for b in plan.buffers]
-        self.input_bytes = sum(b.size for b in plan.buffers if b.role is BufferRole.INPUT)
-        """Bytes that `begin` copies from the host."""
         self._sizes = sizes + [_staged_bytes(plan.steps[number]) or 0 for number in self._staged]
         self._memory = memory.take(room_for(self._sizes))
         self._graph = 0

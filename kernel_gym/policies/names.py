@@ -12,13 +12,11 @@ POLICIES = {
     "folder:PATH": f"{_HERE}.scripted",
     "hf:PATH": f"{_HERE}.huggingface",
     "openai:URL": f"{_HERE}.openai",
-    "population:POLICY": f"{_HERE}.population",
     "predictions:PATH": f"{_HERE}.scripted",
     "reference": f"{_HERE}.scripted",
     "reflective:POLICY": f"{_HERE}.reflective",
     "replay:RUN": f"{_HERE}.scripted",
     "search": f"{_HERE}.search",
-    "until-light:POLICY": f"{_HERE}.speed_of_light",
 }
 """The module that registers each policy, by `KIND` or `KIND:ARGUMENT`. The built-in ones are listed
 here, since their modules are imported on first use;

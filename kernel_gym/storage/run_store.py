@@ -11,7 +11,6 @@
     tokens.jsonl     token ids and log-probabilities of replies, from a policy that has them
     metrics.json     the metrics, written by `kernel-gym eval`
     reflections.jsonl  the notes of a reflective agent on its turns
-    population.jsonl   the choices of a population: strategy and parent of each turn
     workspaces/, transcripts/, agent.jsonl, clock.jsonl
                      of command-line agents, see :mod:`kernel_gym.agents.play`
     report.html      written by `kernel-gym report`
@@ -58,7 +57,7 @@ from kernel_gym.tasks.inside import read_inside
 PLANS = "plans"
 CONFIG, RESULTS, SOURCES, REPORT = "config.json", "results.jsonl", "sources", "report.html"
 METRICS, REFLECTIONS, FIGURES = "metrics.json", "reflections.jsonl", "figures"
-POPULATION, EPISODES, REPLIES = "population.jsonl", "episodes", "replies.jsonl"
+EPISODES, REPLIES = "episodes", "replies.jsonl"
 ENDS, SESSIONS, TOKENS = "ends.jsonl", "sessions.jsonl", "tokens.jsonl"
 WORKSPACES, TRANSCRIPTS, STARTS, CLOCK = "workspaces", "transcripts", "agent.jsonl", "clock.jsonl"
 SUFFIX = {"triton": ".py", "hip": ".hip"}
@@ -297,7 +296,6 @@ def _clear(folder: Path) -> None:
         REPORT,
         METRICS,
         REFLECTIONS,
-        POPULATION,
         REPLIES,
         TOKENS,
         STARTS,

@@ -12,7 +12,6 @@ from kernel_gym.devices.answers import (
     StatedOutput,
     Wrong,
     parse_call,
-    parse_facts,
     parse_failure,
     parse_output,
     reading_an_answer,
@@ -129,24 +128,6 @@ def test_any_account_of_a_failure_is_a_failure(error):
     assert failed.kind is FailureKind.RUNTIME
     assert failed.message.isprintable()
     assert len(failed.message) < 700
-
-
-def test_facts_of_another_form_are_left_out():
-    good = {"name": "k", "vgprs": 3, "waves_per_simd": 2}
-    odd = [
-        {"name": "k"},
-        {"name": ["k"], "vgprs": 1},
-        good | {"name": "a", "vgprs": True},
-        good | {"name": "b", "vgprs": 1 << 70},
-        good | {"name": "c", "vgprs": 1.5},
-        good | {"name": "d", "waves_per_simd": float("nan")},
-        good | {"name": "e", "profile": {"x": "y"}},
-        7,
-    ]
-    (facts,) = parse_facts({"kernels": [*odd, good]})
-    assert (facts.name, facts.vgprs, facts.sgprs) == ("k", 3, 0)
-    assert parse_facts({"kernels": 3}) == parse_facts({}) == ()
-    assert len(parse_facts({"kernels": [good | {"name": f"k{i}"} for i in range(900)]})) == 32
 
 
 def test_an_error_while_an_answer_is_read_is_the_candidates_failure():

@@ -21,7 +21,6 @@ from hypothesis import strategies as st
 from kernel_gym.devices.answers import (
     BadAnswerError,
     parse_call,
-    parse_facts,
     parse_failure,
     stated_outputs,
 )
@@ -84,11 +83,8 @@ def play_answers(seed):
         except BadAnswerError as error:
             message = str(error)
         failed = parse_failure(answer.get("error"))
-        facts = parse_facts(answer)
         text = f"{message} {failed.message}"
-        check_record(
-            Outcome.RUNTIME_ERROR, message=text, detail=failed.detail, labels=labels, kernels=facts
-        )
+        check_record(Outcome.RUNTIME_ERROR, message=text, detail=failed.detail, labels=labels)
 
 
 @settings(max_examples=30, **USUAL)
