@@ -79,7 +79,11 @@ _FIXED: Mapping[Any, OperatorCost] = {
 
 
 def operator_cost(
-    operator: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], out: Any, compute_units: int
+    operator: object,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, object],
+    out: object,
+    compute_units: int,
 ) -> OperatorCost:
     """The cost of one call.
 

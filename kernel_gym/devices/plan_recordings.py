@@ -246,7 +246,7 @@ def _sketched(tensor: torch.Tensor) -> messages.ArenaTensor:
     return messages.ArenaTensor(0, size, offset, *form)
 
 
-def _seconds(first: Any, plan: LaunchPlan, time_steps: TimeSteps) -> Request:
+def _seconds(first: object, plan: LaunchPlan, time_steps: TimeSteps) -> Request:
     """Executes a plan for host code that tunes itself, and tells the time of its last steps."""
     if type(first) is not int or not 0 <= first <= len(plan.steps):
         raise BadAnswerError(f"steps from number {shown(first)} are to be timed")

@@ -56,7 +56,7 @@ class ExecutorVectorEnv(gymnasium.vector.VectorEnv[Any, Any, np.ndarray]):
         executor_kwargs: dict[str, Any] | None = None,
         render_mode: str | None = None,
         autoreset_mode: str | AutoresetMode = AutoresetMode.SAME_STEP,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> None:
         if num_envs < 1:
             raise ValueError(f"num_envs must be at least 1, found {num_envs}")
@@ -157,7 +157,7 @@ class ExecutorVectorEnv(gymnasium.vector.VectorEnv[Any, Any, np.ndarray]):
             env.set_wrapper_attr(name, value)
 
     def step(
-        self, actions: Any
+        self, actions: object
     ) -> tuple[dict[str, object], np.ndarray, np.ndarray, np.ndarray, dict[str, object]]:
         """Evaluates one submission of every environment, in parallel.
 
@@ -237,7 +237,7 @@ class KernelTuneVectorEnv(ExecutorVectorEnv):
     def __init__(self, num_envs: int = 1, **kwargs: Any) -> None:
         super().__init__(KernelTuneEnv, num_envs, **kwargs)
 
-    def _split(self, actions: Any) -> list[Any]:
+    def _split(self, actions: object) -> list[Any]:
         return list(np.asarray(actions))
 
 

@@ -54,7 +54,7 @@ class Sized:
     itemsize: int
 
 
-def result_of(function: ast.FunctionDef, arguments: Mapping[str, Any]) -> float:
+def result_of(function: ast.FunctionDef, arguments: Mapping[str, object]) -> float:
     """Returns the number that a function returns.
 
     Args:
@@ -106,7 +106,7 @@ def _bind(target: ast.expr, value: Any, names: dict[str, Any]) -> None:
         _bind(part, bound, names)
 
 
-def _value(node: ast.expr, names: Mapping[str, Any]) -> Any:
+def _value(node: ast.expr, names: Mapping[str, object]) -> Any:
     """The value of an expression."""
     kind = _KINDS.get(type(node))
     if kind is None:
@@ -134,7 +134,7 @@ def _comparison(node: Any, names: Mapping[str, Any]) -> Any:
     return _COMPARE[type(node.ops[0])](*pair)
 
 
-def _binary(node: ast.BinOp, names: Mapping[str, Any]) -> Any:
+def _binary(node: ast.BinOp, names: Mapping[str, object]) -> Any:
     left, right = _value(node.left, names), _value(node.right, names)
     if not isinstance(left, int | float) or not isinstance(right, int | float):
         raise UnknownValueError("found no number")  # a tuple would be repeated
@@ -149,21 +149,21 @@ def _binary(node: ast.BinOp, names: Mapping[str, Any]) -> Any:
     return value
 
 
-def _require_flat(values: Iterable[Any]) -> None:
+def _require_flat(values: Iterable[object]) -> None:
     """Refuses tuples of tuples: comparing two of these may take forever."""
     for value in values:
         if isinstance(value, tuple) and any(isinstance(part, tuple) for part in value):
             raise UnknownValueError("found a tuple of tuples")
 
 
-def _attribute(value: Any, name: str) -> Any:
+def _attribute(value: object, name: str) -> Any:
     if isinstance(value, Sized):
         known = {"shape": value.shape, "ndim": len(value.shape), "itemsize": value.itemsize}
         return known[name]
     raise UnknownValueError(f"found an attribute {name:.40}")
 
 
-def _call(node: ast.Call, names: Mapping[str, Any]) -> Any:
+def _call(node: ast.Call, names: Mapping[str, object]) -> Any:
     """The value of a method of a tensor, or of a known function."""
     if node.keywords:
         raise UnknownValueError("found a keyword")

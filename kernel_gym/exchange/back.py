@@ -162,7 +162,7 @@ def _of(number: int, row: Row) -> Iterator[Stored]:
     )
 
 
-def _chat(messages: Any) -> tuple[ChatMessage, ...]:
+def _chat(messages: object) -> tuple[ChatMessage, ...]:
     """The messages of a chat; none if the value is no chat."""
     if not isinstance(messages, list):
         return ()

@@ -141,6 +141,6 @@ def _pass_at_k(passes: Sequence[Sequence[Mapping[str, Any]]]) -> Iterator[str]:
             yield f"{kind} Accuracy{label}: {100 * sum(shares) / len(shares)}"
 
 
-def _write(path: Path, value: Any) -> None:
+def _write(path: Path, value: object) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(value, indent=4) + "\n", encoding="utf-8")

@@ -69,7 +69,7 @@ def _block(source: object) -> str:
     return f"```python\n{str(source).rstrip()}\n```"
 
 
-def _verdict(before: Any) -> str:
+def _verdict(before: object) -> str:
     """The suite's verdict on the first kernel, in the words of a user."""
     facts: Mapping[str, Any] = before if isinstance(before, dict) else {}
     if facts.get("call_ok") is True and facts.get("exe_ok") is True:
@@ -81,7 +81,7 @@ def _verdict(before: Any) -> str:
     return f"The kernel {stage}. Repair it.\n{error}".rstrip()
 
 
-def _parses(source: Any) -> bool:
+def _parses(source: object) -> bool:
     if not isinstance(source, str) or not source.strip():
         return False
     with warnings.catch_warnings():

@@ -68,7 +68,7 @@ def read_results(path: Path) -> list[SuiteResult]:
     return [_parsed(row) for row in rows[:MAX_RESULTS]]
 
 
-def _parsed(row: Mapping[str, Any]) -> SuiteResult:
+def _parsed(row: Mapping[str, object]) -> SuiteResult:
     right = parse_flag(row.get("exe_ok"))
     speedup = parse_speedup(row.get("speedup")) if right else None
     name = parse_name(row.get("file"))

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from kernel_gym.errors import InputError
 from kernel_gym.exchange.imported_replies import ImportedReply
@@ -73,12 +72,12 @@ def paired(replies: Sequence[ImportedReply], results: Sequence[SuiteResult]) -> 
     ]
 
 
-def parse_name(value: Any) -> str:
+def parse_name(value: object) -> str:
     """Returns a name in one line. Anything but a text is an empty name."""
     return inert_line(value, MAX_NAME_CHARACTERS) if isinstance(value, str) else ""
 
 
-def parse_speedup(value: Any) -> float | None:
+def parse_speedup(value: object) -> float | None:
     """Returns a positive and finite speedup within bounds, else None."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
@@ -89,6 +88,6 @@ def parse_speedup(value: Any) -> float | None:
     return number if math.isfinite(number) and 0 < number <= MAX_SPEEDUP else None
 
 
-def parse_flag(value: Any) -> bool:
+def parse_flag(value: object) -> bool:
     """Returns whether a flag is set: true, or the number 1."""
     return value is True or (type(value) is int and value == 1)

@@ -52,7 +52,7 @@ def text_of(path: Path, folder: Path) -> str:
         raise PredictionError(f"{path}: cannot be read ({error})") from error
 
 
-def predictions_in(path: Path, rows: Sequence[Any]) -> Iterator[tuple[str, str]]:
+def predictions_in(path: Path, rows: Sequence[object]) -> Iterator[tuple[str, str]]:
     """Yields the file and the source of each row.
 
     Rows have `predict` or `content`, and `file`, `filename` or `path`. Rows without a name of a
@@ -94,7 +94,7 @@ def plain(source: str) -> str:
     return source.partition(f"\n{SEPARATOR}")[0]
 
 
-def is_memory(rows: Sequence[Any]) -> bool:
+def is_memory(rows: Sequence[object]) -> bool:
     """Whether the only value of a file is the memory of GEAK-agent: an entry for each file."""
     memory = rows[0] if len(rows) == 1 else None
     return (
@@ -127,12 +127,12 @@ class _Published:
         self._lists: dict[str, list[ListedTask]] = {}
 
     @staticmethod
-    def words(row: Mapping[str, Any]) -> str:
+    def words(row: Mapping[str, object]) -> str:
         """The functional description in a row; "" if it has none."""
         text = row.get("instruction", row.get("prompt"))
         return description_in(text) if isinstance(text, str) else ""
 
-    def file_of(self, number: int, row: Mapping[str, Any]) -> str:
+    def file_of(self, number: int, row: Mapping[str, object]) -> str:
         """Returns the file of the task that a row is about."""
         label, words = str(row.get("label") or ""), self.words(row)
         label = without_end_tokens(label)

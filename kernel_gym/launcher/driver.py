@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from typing import Any
 
 from kernel_gym.launcher.vendors import SIGNATURES, MemoryHandle, VendorTable
 from kernel_gym.plans.limits import MAX_ARGUMENTS_BYTES
@@ -208,19 +207,19 @@ class GpuDriver:
         self._call("function_attribute", ctypes.byref(value), number, function)
         return value.value
 
-    def _new(self, name: str, *arguments: Any) -> int:
+    def _new(self, name: str, *arguments: object) -> int:
         """Calls a function whose first argument is the place of its result."""
         result = ctypes.c_void_p()
         self._call(name, ctypes.byref(result), *arguments)
         return result.value or 0
 
-    def _new_behind(self, name: str, *arguments: Any) -> int:
+    def _new_behind(self, name: str, *arguments: object) -> int:
         """Calls a function whose last argument is the place of its result."""
         result = ctypes.c_void_p()
         self._call(name, *arguments, ctypes.byref(result))
         return result.value or 0
 
-    def _call(self, name: str, *arguments: Any) -> None:
+    def _call(self, name: str, *arguments: object) -> None:
         full_name = self.vendor.functions[name]
         self._check(full_name, getattr(self._library, full_name)(*arguments))
 

@@ -122,7 +122,7 @@ class ReferenceExecution:
             raise NotCapturedError(str(error).splitlines()[0][:300]) from None
         return graph
 
-    def _argument(self, described: Any) -> Any:
+    def _argument(self, described: object) -> Any:
         if not isinstance(described, dict):
             return described
         torch = self._torch

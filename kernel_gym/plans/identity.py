@@ -7,7 +7,6 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import zip_longest
-from typing import Any
 
 from kernel_gym.plans.text import plan_lines
 from kernel_gym.plans.types import LaunchPlan, LaunchStep, ReadStep, TorchOperatorStep, UploadStep
@@ -56,7 +55,7 @@ def dependencies(key: str, plan: LaunchPlan) -> Iterator[tuple[str, str]]:
     yield state, plan_hash(plan)
 
 
-def _json(value: Any) -> bytes:
+def _json(value: object) -> bytes:
     return json.dumps(value, sort_keys=True).encode()
 
 

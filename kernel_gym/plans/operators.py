@@ -87,5 +87,5 @@ def _values(values: list[Any], depth: int = 0) -> Iterator[Any]:
             raise ValueError("a list without a kind")
 
 
-def _is_tensor(value: Any) -> bool:
+def _is_tensor(value: object) -> bool:
     return isinstance(value, dict) and list(value) == ["tensor"] and type(value["tensor"]) is int

@@ -46,7 +46,7 @@ VERSION = 1
 _MAX_STRIDE = limits.MAX_MEMORY_BYTES
 
 
-def parse_plan(header: Any, codes: bytes, constants: bytes) -> LaunchPlan:
+def parse_plan(header: object, codes: bytes, constants: bytes) -> LaunchPlan:
     """Reads a plan and checks it.
 
     Args:
@@ -96,7 +96,7 @@ class _Pieces:
 
 
 def _code_reader(pieces: _Pieces) -> Callable[[Any, str], PlanCode]:
-    def read(value: Any, what: str) -> PlanCode:
+    def read(value: object, what: str) -> PlanCode:
         given = fields(value, what, "form size")
         if given["form"] not in list(CodeForm):
             raise BadPlanError(f"{what} has the form {shown(given['form'])}, which is unknown")
@@ -106,7 +106,7 @@ def _code_reader(pieces: _Pieces) -> Callable[[Any, str], PlanCode]:
     return read
 
 
-def _kernel(value: Any, what: str) -> PlanKernel:
+def _kernel(value: object, what: str) -> PlanKernel:
     given = fields(value, what, "code name shared")
     return PlanKernel(
         whole(given["code"], f"the code of {what}", limits.MAX_CODES),
@@ -115,7 +115,7 @@ def _kernel(value: Any, what: str) -> PlanKernel:
     )
 
 
-def _buffer(value: Any, what: str) -> PlanBuffer:
+def _buffer(value: object, what: str) -> PlanBuffer:
     given = fields(value, what, "role size number begin end code symbol")
     if given["role"] not in list(BufferRole):
         raise BadPlanError(f"{what} has the role {shown(given['role'])}, which is unknown")
@@ -130,7 +130,7 @@ def _buffer(value: Any, what: str) -> PlanBuffer:
     )
 
 
-def _view(value: Any, what: str) -> BufferView:
+def _view(value: object, what: str) -> BufferView:
     given = fields(value, what, "buffer offset shape strides dtype")
     if not isinstance(given["dtype"], str) or given["dtype"] not in ELEMENT_BYTES:
         raise BadPlanError(f"{what} has elements of type {shown(given['dtype'])}")
@@ -143,28 +143,28 @@ def _view(value: Any, what: str) -> BufferView:
     )
 
 
-def _length(value: Any, what: str) -> int:
+def _length(value: object, what: str) -> int:
     return whole(value, what, _MAX_STRIDE)
 
 
-def _output(value: Any, what: str) -> BufferView | WrongOutput:
+def _output(value: object, what: str) -> BufferView | WrongOutput:
     if isinstance(value, dict) and "wrong" in value:
         return WrongOutput(name(fields(value, what, "wrong")["wrong"], what, 200))
     return _view(value, what)
 
 
-def _reference(value: Any, what: str) -> BufferReference:
+def _reference(value: object, what: str) -> BufferReference:
     numbers = several(value, what, 3, _length)
     if len(numbers) != 3:
         raise BadPlanError(f"{what} has {len(numbers)} numbers, expected place, buffer and offset")
     return BufferReference(*numbers)
 
 
-def _references(value: Any, what: str) -> tuple[BufferReference, ...]:
+def _references(value: object, what: str) -> tuple[BufferReference, ...]:
     return several(value, f"the references of {what}", limits.MAX_REFERENCES, _reference)
 
 
-def _three(value: Any, what: str) -> tuple[int, int, int]:
+def _three(value: object, what: str) -> tuple[int, int, int]:
     numbers = several(value, what, 3, lambda size, axis: whole(size, axis, limits.MAX_GRID, 1))
     if len(numbers) != 3:
         raise BadPlanError(f"{what} has {len(numbers)} axes, expected three")
@@ -172,7 +172,7 @@ def _three(value: Any, what: str) -> tuple[int, int, int]:
 
 
 def _step_reader(constants: _Pieces) -> Callable[[Any, str], PlanStep]:
-    def upload(value: Any, what: str) -> UploadStep:
+    def upload(value: object, what: str) -> UploadStep:
         given = fields(value, what, "do buffer offset size references")
         size = whole(given["size"], f"the size of {what}", limits.MAX_CONSTANTS_BYTES)
         return UploadStep(
@@ -182,7 +182,7 @@ def _step_reader(constants: _Pieces) -> Callable[[Any, str], PlanStep]:
             _references(given["references"], what),
         )
 
-    def read_values(value: Any, what: str) -> ReadStep:
+    def read_values(value: object, what: str) -> ReadStep:
         given = fields(value, what, "do source size")
         size = whole(given["size"], f"the size of {what}", limits.MAX_CONSTANTS_BYTES)
         return ReadStep(_view(given["source"], f"the source of {what}"), constants.take(size))
@@ -196,7 +196,7 @@ def _step_reader(constants: _Pieces) -> Callable[[Any, str], PlanStep]:
         "read": read_values,
     }
 
-    def read(value: Any, what: str) -> PlanStep:
+    def read(value: object, what: str) -> PlanStep:
         kind = value.get("do") if isinstance(value, dict) else None
         if not isinstance(kind, str) or kind not in readers:
             raise BadPlanError(f"{what} does {shown(kind)}, expected one of {list(readers)}")
@@ -205,7 +205,7 @@ def _step_reader(constants: _Pieces) -> Callable[[Any, str], PlanStep]:
     return read
 
 
-def _launch(value: Any, what: str) -> LaunchStep:
+def _launch(value: object, what: str) -> LaunchStep:
     given = fields(value, what, "do kernel grid block shared arguments")
     return LaunchStep(
         whole(given["kernel"], f"the kernel of {what}", limits.MAX_KERNELS),
@@ -216,19 +216,19 @@ def _launch(value: Any, what: str) -> LaunchStep:
     )
 
 
-def _argument(value: Any, what: str) -> PlanArgument:
+def _argument(value: object, what: str) -> PlanArgument:
     given = fields(value, what, "data references")
     data = binary(given["data"], what, limits.MAX_ARGUMENTS_BYTES)
     return PlanArgument(data, _references(given["references"], what))
 
 
-def _fill(value: Any, what: str) -> FillStep:
+def _fill(value: object, what: str) -> FillStep:
     given = fields(value, what, "do target pattern")
     target = _view(given["target"], f"the target of {what}")
     return FillStep(target, binary(given["pattern"], f"the pattern of {what}", 16))
 
 
-def _copy(value: Any, what: str) -> CopyStep:
+def _copy(value: object, what: str) -> CopyStep:
     given = fields(value, what, "do source target")
     return CopyStep(
         _view(given["source"], f"the source of {what}"),
@@ -236,7 +236,7 @@ def _copy(value: Any, what: str) -> CopyStep:
     )
 
 
-def _operator(value: Any, what: str) -> TorchOperatorStep:
+def _operator(value: object, what: str) -> TorchOperatorStep:
     given = fields(value, what, "do name overload arguments tensors results told")
     results = given["results"]
     if type(given["told"]) is not bool:

@@ -17,7 +17,7 @@ class BadPlanError(Exception):
     """A plan does not have the form of plans, or points outside. The message is inert."""
 
 
-def fields(value: Any, what: str, expected: str) -> Mapping[str, Any]:
+def fields(value: object, what: str, expected: str) -> Mapping[str, Any]:
     """An object with exactly these keys.
 
     Args:
@@ -35,7 +35,7 @@ def fields(value: Any, what: str, expected: str) -> Mapping[str, Any]:
     return value
 
 
-def whole(value: Any, what: str, most: int, least: int = 0) -> int:
+def whole(value: object, what: str, most: int, least: int = 0) -> int:
     """A whole number within bounds.
 
     Raises:
@@ -46,7 +46,7 @@ def whole(value: Any, what: str, most: int, least: int = 0) -> int:
     return value
 
 
-def optional(value: Any, what: str, most: int) -> int | None:
+def optional(value: object, what: str, most: int) -> int | None:
     """A whole number within bounds, or None.
 
     Raises:
@@ -55,7 +55,7 @@ def optional(value: Any, what: str, most: int) -> int | None:
     return None if value is None else whole(value, what, most)
 
 
-def name(value: Any, what: str, most: int) -> str:
+def name(value: object, what: str, most: int) -> str:
     """A text of printable characters.
 
     Raises:
@@ -68,7 +68,7 @@ def name(value: Any, what: str, most: int) -> str:
     return value
 
 
-def binary(value: Any, what: str, most: int) -> bytes:
+def binary(value: object, what: str, most: int) -> bytes:
     """Bytes as hexadecimal text of lower case.
 
     Raises:
@@ -85,7 +85,9 @@ def binary(value: Any, what: str, most: int) -> bytes:
     return data
 
 
-def several(value: Any, what: str, most: int, read: Callable[[Any, str], Item]) -> tuple[Item, ...]:
+def several(
+    value: object, what: str, most: int, read: Callable[[Any, str], Item]
+) -> tuple[Item, ...]:
     """A list of at most so many items, each read by a function that takes its name for errors.
 
     Raises:

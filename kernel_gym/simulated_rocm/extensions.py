@@ -122,7 +122,7 @@ def _build_folder(name: str) -> str:
     return torch_extensions._get_build_directory(name, False)
 
 
-def _named(args: Sequence[Any]) -> dict[str, Any]:
+def _named(args: Sequence[object]) -> dict[str, Any]:
     names = ("extra_cflags", "extra_cuda_cflags", "extra_ldflags", "extra_include_paths")
     return dict(zip((*names, "build_directory", "verbose"), args, strict=False))
 

@@ -108,7 +108,7 @@ class Playable(Protocol):
     def reset(self, *, seed: int) -> object:
         """Starts an episode."""
 
-    def step(self, action: Any, /) -> tuple[Any, ...]:
+    def step(self, action: object, /) -> tuple[Any, ...]:
         """Plays one step."""
 
     def close(self) -> None:

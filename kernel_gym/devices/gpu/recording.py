@@ -47,7 +47,7 @@ class GpuRecorder:
         InfraError: It could not be started.
     """
 
-    def __init__(self, options: Mapping[str, Any], trusted: bool) -> None:
+    def __init__(self, options: Mapping[str, object], trusted: bool) -> None:
         self._budget = None if trusted else HostBudget()
         self._dead: Failed | None = None
         caches = [str(cache_folder("triton"))] if trusted else []

@@ -69,7 +69,7 @@ class GpuSession:
         memory: HostMemory,
         slot: LauncherSlot,
         alone: Exclusive,
-        confinement: Mapping[str, Any],
+        confinement: Mapping[str, object],
         release: Callable[[], None],
     ) -> None:
         self._task, self._program, self.memory = task, program, memory

@@ -43,7 +43,7 @@ Locate = Callable[[TensorOnDevice, bool], torch.Tensor]
 
 
 def run_operator(
-    name: str, overload: str, args: Sequence[Any], kwargs: Mapping[str, Any], locate: Locate
+    name: str, overload: str, args: Sequence[object], kwargs: Mapping[str, object], locate: Locate
 ) -> tuple[Any, list[torch.Tensor], Any, tuple[Any, ...], dict[str, Any]]:
     """Runs an operator on tensors of the device.
 
@@ -241,7 +241,7 @@ def tensor_bytes(tensor: torch.Tensor) -> bytes:
     return bytes(tensor.contiguous().reshape(-1).view(torch.uint8).numpy())
 
 
-def _new(out: Any, tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+def _new(out: object, tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
     """Returns the tensors that an operator has made, in order."""
     results = (t for t in tree_leaves(out) if isinstance(t, torch.Tensor))
     return [t for t in results if not any(t is one for one in tensors)]

@@ -324,7 +324,7 @@ class SimulatedGpu:
             "go_on": go_on,
         }
 
-        def run(**more: Any) -> LaunchResult:
+        def run(**more: object) -> LaunchResult:
             return self.engine.launch(code, *shape, **(options | more))
 
         draws = self._tuning_draws if self.tuning else self._draws

@@ -19,7 +19,7 @@ from kernel_gym.envs.sessions import Sessions
 
 
 async def custom_rm(
-    args: object, sample: Any, sessions: Sessions | None = None, **_: object
+    args: object, sample: object, sessions: Sessions | None = None, **_: object
 ) -> float | list[float | None] | None:
     """The reward of a sample, or the list of those of a group.
 

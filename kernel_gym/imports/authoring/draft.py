@@ -35,7 +35,7 @@ _MAX_SPREAD = 1e3
 def make_draft(
     name: str,
     space: SizeSpace,
-    spreads: Mapping[str, Mapping[str, Any]],
+    spreads: Mapping[str, Mapping[str, object]],
     source: str,
     train: Mapping[str, Sequence[Mapping[str, int]]],
     production: Mapping[str, Sequence[Mapping[str, int]]],
@@ -95,7 +95,7 @@ def used_arguments(space: SizeSpace) -> list[NodeTemplate]:
 def _draws(
     space: SizeSpace,
     arguments: Sequence[NodeTemplate],
-    spreads: Mapping[str, Mapping[str, Any]],
+    spreads: Mapping[str, Mapping[str, object]],
     taken: frozenset[str],
     real: bool,
 ) -> tuple[Code, dict[str, str]]:

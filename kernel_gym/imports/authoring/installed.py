@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 MAX_ARGUMENTS = 20
 MAX_TEXT = 200
@@ -32,7 +31,7 @@ class InstalledClass:
     open: bool
 
 
-def of_installed(row: Mapping[str, Any]) -> InstalledClass | None:
+def of_installed(row: Mapping[str, object]) -> InstalledClass | None:
     """Returns the file for a row of a profile, or None if its class cannot be imported by name.
 
     Args:
@@ -62,7 +61,7 @@ def of_installed(row: Mapping[str, Any]) -> InstalledClass | None:
     return InstalledClass(f"Own{name}", text, len(words), any(w.endswith(": ...") for w in words))
 
 
-def _argument(value: Any, imports: set[str]) -> str:
+def _argument(value: object, imports: set[str]) -> str:
     """Returns the text of an argument; `...` stands for an argument that is not known."""
     if not isinstance(value, dict):
         return "..."
@@ -78,11 +77,11 @@ def _argument(value: Any, imports: set[str]) -> str:
     return f"{value['name']}({', '.join(stated)})"
 
 
-def _is_plain(value: Any) -> bool:
+def _is_plain(value: object) -> bool:
     if isinstance(value, float):
         return math.isfinite(value)
     return isinstance(value, bool | int) or (isinstance(value, str) and len(value) < MAX_TEXT)
 
 
-def _is_path(value: Any) -> bool:
+def _is_path(value: object) -> bool:
     return isinstance(value, str) and all(part.isidentifier() for part in value.split("."))

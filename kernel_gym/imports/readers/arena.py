@@ -124,13 +124,13 @@ def candidate_file(folder: Path) -> str:
     return source
 
 
-def _sources(config: Mapping[str, Any]) -> tuple[str, list[str], str]:
+def _sources(config: Mapping[str, object]) -> tuple[str, list[str], str]:
     """Source, correctness command and instruction of a task."""
     return _second(config) if config.get("schema_version") == 2 else _first(config)
 
 
 def _entry(
-    checkout: Path, folder: Path, task: str, category: str, config: Mapping[str, Any]
+    checkout: Path, folder: Path, task: str, category: str, config: Mapping[str, object]
 ) -> FoundTask | Unsupported:
     source, command, text = _sources(config)
     if task.split("/")[0] in HIP:
@@ -167,7 +167,7 @@ def _entry(
     return FoundTask(task, category, Mode.TRITON2TRITON, files, details)
 
 
-def _first(config: Mapping[str, Any]) -> tuple[str, list[str], str]:
+def _first(config: Mapping[str, object]) -> tuple[str, list[str], str]:
     """Source, correctness command and instruction of a task with `schema_version` 1."""
     sources, commands = config.get("source_file_path"), config.get("correctness_command")
     prompt = config.get("prompt")
@@ -179,7 +179,7 @@ def _first(config: Mapping[str, Any]) -> tuple[str, list[str], str]:
     return source, command, str(text or "")
 
 
-def _second(config: Mapping[str, Any]) -> tuple[str, list[str], str]:
+def _second(config: Mapping[str, object]) -> tuple[str, list[str], str]:
     """The same of a task with `schema_version` 2."""
     candidate, evaluation = config.get("candidate"), config.get("evaluation")
     editable = candidate.get("editable") if isinstance(candidate, dict) else None

@@ -88,7 +88,7 @@ def prepare_module(checkout: Path, found: FoundTask, bench: ConfinedRunner) -> d
 
 
 def module_problem(
-    suite: str, checkout: Path, found: FoundTask, data: Mapping[str, Any]
+    suite: str, checkout: Path, found: FoundTask, data: Mapping[str, object]
 ) -> Problem:
     """Makes the problem from the text that tracing has left.
 

@@ -149,7 +149,7 @@ class Reader(Protocol):
             UnsupportedTask: It cannot be imported.
         """
 
-    def problem(self, checkout: Path, found: FoundTask, data: Mapping[str, Any]) -> Problem:
+    def problem(self, checkout: Path, found: FoundTask, data: Mapping[str, object]) -> Problem:
         """Makes the problem from the task's files and what `prepare` returned.
 
         Raises:

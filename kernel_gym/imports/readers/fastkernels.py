@@ -84,7 +84,7 @@ class FastKernelsReader:
             [_sizes(scenario)],
         )
 
-    def problem(self, checkout: Path, found: FoundTask, data: Mapping[str, Any]) -> Problem:
+    def problem(self, checkout: Path, found: FoundTask, data: Mapping[str, object]) -> Problem:
         """Makes the problem from the text that tracing has left."""
         try:
             text, adapter = str(data["text"]), str(data["adapter"])
@@ -274,7 +274,7 @@ def traced_text(scenario: Scenario, module: str, target: str) -> str:
     return "\n".join(lines)
 
 
-def _named(value: Any, sizes: Mapping[str, int]) -> str:
+def _named(value: object, sizes: Mapping[str, int]) -> str:
     """Returns an argument with the names of sizes in place of numbers."""
     if isinstance(value, list):
         return f"[{', '.join(_named(one, sizes) for one in value)}]"

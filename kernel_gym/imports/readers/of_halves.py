@@ -107,7 +107,7 @@ class HalvesReader:
         return problem_of(self._origin(checkout, found, halves, used), data)
 
     def _entry(
-        self, checkout: Path, name: str, stem: str, category: str, facts: Mapping[str, Any]
+        self, checkout: Path, name: str, stem: str, category: str, facts: Mapping[str, object]
     ) -> FoundTask | Unsupported:
         try:
             halves = split_halves(name, read_text(checkout, name))
@@ -128,7 +128,7 @@ class HalvesReader:
             for path in sorted((checkout / folder).glob("*.py")):
                 yield path.relative_to(checkout).as_posix()
 
-    def _category(self, path: Path, facts: Mapping[str, Any]) -> str:
+    def _category(self, path: Path, facts: Mapping[str, object]) -> str:
         if path.parent.name != Path(self.folder).name:
             return path.parent.name
         difficulty = facts.get("difficulty")
@@ -163,7 +163,7 @@ class HalvesReader:
         )
 
 
-def _instruction(facts: Mapping[str, Any]) -> str:
+def _instruction(facts: Mapping[str, object]) -> str:
     """The suite's own words, from the fields that its lists have."""
     parts = [
         facts.get(key)

@@ -34,7 +34,7 @@ def record(
     origin: Origin,
     mode: Mode,
     files: Mapping[str, bytes],
-    options: Mapping[str, Any],
+    options: Mapping[str, object],
 ) -> dict[str, Any]:
     """Records the calls of a task and states its workloads.
 

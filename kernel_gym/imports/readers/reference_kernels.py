@@ -128,7 +128,7 @@ def _entry(
     return FoundTask(name, category, mode, tuple(files), {"specs": specs, "text": text[:8000]})
 
 
-def _modules(checkout: Path, folder: Path, task: Mapping[str, Any]) -> list[str]:
+def _modules(checkout: Path, folder: Path, task: Mapping[str, object]) -> list[str]:
     """Returns `reference.py` and the other modules that a task's list names, but no evaluator."""
     listed = task.get("files")
     rows = [row for row in listed if isinstance(row, dict)] if isinstance(listed, list) else []

@@ -99,7 +99,7 @@ def without_end_tokens(text: str) -> str:
 
 
 def _of_functions(
-    rows: Sequence[Mapping[str, Any]], prompts: Sequence[Mapping[str, Any]]
+    rows: Sequence[Mapping[str, object]], prompts: Sequence[Mapping[str, object]]
 ) -> Iterator[ListedTask]:
     """Yields the tasks that start from PyTorch, each with the prompt that has its description."""
     instructions = [_text(prompt, "instruction") for prompt in prompts]
@@ -121,10 +121,10 @@ def _rows(checkout: Path, name: str) -> list[Mapping[str, Any]]:
     return rows
 
 
-def _name(row: Mapping[str, Any]) -> str:
+def _name(row: Mapping[str, object]) -> str:
     return str(row.get("file", "")).rpartition("/")[2]
 
 
-def _text(row: Mapping[str, Any], key: str) -> str:
+def _text(row: Mapping[str, object], key: str) -> str:
     value = row.get(key, "")
     return value if isinstance(value, str) else ""

@@ -256,7 +256,7 @@ def _without_statistics(node: NodeTemplate | Node) -> list[Any]:
     return [*node.args[:3], None, None, *node.args[5:]] if training is True else node.args
 
 
-def _sources(args: Sequence[Any], kwargs: Mapping[str, object]) -> Iterator[int]:
+def _sources(args: Sequence[object], kwargs: Mapping[str, object]) -> Iterator[int]:
     for value in (*args, *kwargs.values()):
         if isinstance(value, list):
             yield from _sources(value, {})

@@ -53,7 +53,7 @@ class BoundedMemory(OperatorMode):
                 weakref.finalize(tensor, self._release, size)
         return result
 
-    def _needed(self, func: Any, args: Any, kwargs: Any) -> int:
+    def _needed(self, func: object, args: object, kwargs: object) -> int:
         """Returns the bytes of a result. Operators are repeated often, with equal shapes."""
         key = (func, *map(_described, tree_leaves((args, kwargs))))
         if key not in self._known:

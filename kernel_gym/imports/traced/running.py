@@ -101,7 +101,7 @@ def cost_of(graph: TracedGraph, arguments: Arguments) -> GraphCost:
     return GraphCost(counted.operations, peak)
 
 
-def _held(live: Mapping[int, Any]) -> int:
+def _held(live: Mapping[int, object]) -> int:
     tensors = (leaf for leaf in tree_leaves(dict(live)) if isinstance(leaf, torch.Tensor))
     storages = {s._cdata: s.nbytes() for t in tensors if (s := t.untyped_storage())}
     return sum(storages.values())
@@ -135,7 +135,7 @@ def _steps(
             del live[ended]
 
 
-def _require_few_steps(node: Node, live: Mapping[int, Any]) -> None:
+def _require_few_steps(node: Node, live: Mapping[int, object]) -> None:
     """Refuses an operator that returns a list or loops, if it would take too many steps.
 
     Raises:
@@ -150,7 +150,7 @@ def _require_few_steps(node: Node, live: Mapping[int, Any]) -> None:
         raise GraphError(f"{node.op} takes more than {MAX_TENSORS} steps")
 
 
-def _steps_of(name: str, args: list[Any], node: Node, live: Mapping[int, Any]) -> int:
+def _steps_of(name: str, args: list[Any], node: Node, live: Mapping[int, object]) -> int:
     """Returns the most results or steps of an operator by its sizes and numbers."""
     leaves = tree_leaves([args, _decoded(list(node.kwargs.values()), live)])
     tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
@@ -178,7 +178,7 @@ def _size_along(tensors: list[torch.Tensor], dim: Any) -> int:
 
 
 def _value(
-    node: Node, live: Mapping[int, Any], arguments: Arguments, device: torch.device
+    node: Node, live: Mapping[int, object], arguments: Arguments, device: torch.device
 ) -> torch.Tensor | Any:
     if node.op == "argument":
         if node.name is None or node.name not in arguments:
@@ -218,7 +218,7 @@ def _constant(node: Node, device: torch.device) -> torch.Tensor:
     return data.reshape(node.shape or ())
 
 
-def _decoded(value: Any, live: Mapping[int, Any]) -> Any:
+def _decoded(value: object, live: Mapping[int, object]) -> Any:
     if isinstance(value, list):
         return [_decoded(one, live) for one in value]
     if isinstance(value, dict):

@@ -50,7 +50,7 @@ class Built:
     init: Any = None
     """The arguments that the class was constructed with: positional ones, or keywords."""
 
-    def add(self, name: str, kind: str, value: torch.Tensor, place: Any) -> None:
+    def add(self, name: str, kind: str, value: torch.Tensor, place: object) -> None:
         """Adds a tensor under an identifier that is like its name."""
         name = re.sub(r"\W", "_", name)
         name = f"arg_{name}" if not name.isidentifier() or keyword.iskeyword(name) else name
@@ -86,7 +86,7 @@ def _version(tensor: torch.Tensor) -> int:
     return tensor._version
 
 
-def _tensors(result: Any) -> list[torch.Tensor]:
+def _tensors(result: object) -> list[torch.Tensor]:
     """Returns the tensors of a result.
 
     Raises:
@@ -235,7 +235,7 @@ def _add_attributes(built: Built, path: str, module: torch.nn.Module) -> None:
             built.add(full, kind, value, [(module, name)])
 
 
-def _input_names(function: Any, bound: inspect.BoundArguments) -> Iterator[tuple[str, int]]:
+def _input_names(function: object, bound: inspect.BoundArguments) -> Iterator[tuple[str, int]]:
     """Yields the name and the position, among all leaves, of each tensor in the arguments."""
     names: list[tuple[str, Any]] = []
     for name, value in bound.arguments.items():

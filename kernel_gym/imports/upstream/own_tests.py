@@ -92,13 +92,13 @@ def _answers(folder: Path, options: Mapping[str, Any], implementation: str) -> d
     return {**module.__dict__, "printed": printed.getvalue()}
 
 
-def _printed(answers: Mapping[str, Any], expected: Mapping[str, Any], _: object) -> None:
+def _printed(answers: Mapping[str, object], expected: Mapping[str, object], _: object) -> None:
     """TritonBench's rule: both print the same text."""
     if answers["printed"] != expected["printed"]:
         raise Differs("it prints another text")
 
 
-def _all_close(answers: Mapping[str, Any], expected: Mapping[str, Any], _: object) -> None:
+def _all_close(answers: Mapping[str, object], expected: Mapping[str, object], _: object) -> None:
     """GEAK-eval's rule: `result_gold` is close; 1e-2 and 1e-1 alone, 1e-3 in a list or dict."""
     pair = answers.get("result_gold"), expected.get("result_gold")
     if pair[0] is None or pair[1] is None:
@@ -106,7 +106,7 @@ def _all_close(answers: Mapping[str, Any], expected: Mapping[str, Any], _: objec
     _close(*pair, "result_gold", 1e-2, 1e-1)
 
 
-def _close(answer: Any, expected: Any, name: str, atol: float, rtol: float) -> None:
+def _close(answer: object, expected: object, name: str, atol: float, rtol: float) -> None:
     if isinstance(expected, dict) and isinstance(answer, dict):
         answer, expected = list(answer.values()), list(expected.values())
     if isinstance(expected, list | tuple) and isinstance(answer, list | tuple):
@@ -127,7 +127,9 @@ def _results(answers: Mapping[str, Any], expected: Mapping[str, Any], thresholds
     _same(*pair, "test_results", thresholds)
 
 
-def _same(answer: Any, expected: Any, name: str, thresholds: Mapping[str, float] | None) -> None:
+def _same(
+    answer: object, expected: object, name: str, thresholds: Mapping[str, float] | None
+) -> None:
     if isinstance(expected, dict) and isinstance(answer, dict):
         if set(answer) != set(expected):
             raise Differs(f"{name} has other keys")
@@ -144,7 +146,7 @@ def _same(answer: Any, expected: Any, name: str, thresholds: Mapping[str, float]
         raise Differs(f"{name} differs")
 
 
-def _equal(answer: Any, expected: Any) -> bool:
+def _equal(answer: object, expected: object) -> bool:
     """Whether two values that are no tensors are equal, numbers within a tolerance."""
     if isinstance(expected, float) and isinstance(answer, float):
         return math.isclose(answer, expected, rel_tol=SCALARS, abs_tol=SCALARS)

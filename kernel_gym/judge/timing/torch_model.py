@@ -36,7 +36,7 @@ _FREE = frozenset(
 )
 
 
-def _tensors(tree: Any) -> list[torch.Tensor]:
+def _tensors(tree: object) -> list[torch.Tensor]:
     return [leaf for leaf in tree_leaves(tree) if isinstance(leaf, torch.Tensor)]
 
 
@@ -102,9 +102,9 @@ def _attention_flops(
     query: torch.Tensor,
     key: torch.Tensor,
     value: torch.Tensor,
-    *_: Any,
+    *_: object,
     is_causal: bool = False,
-    **__: Any,
+    **__: object,
 ) -> int:
     """FLOPs of two products. A causal kernel leaves out the half of them."""
     pairs = query.numel() // query.shape[-1] * key.shape[-2]

@@ -105,7 +105,7 @@ def _sum(
 
 
 def _mean(
-    mode: _CoarseSums, x: torch.Tensor, dim: Any = None, keepdim: bool = False, **_: Any
+    mode: _CoarseSums, x: torch.Tensor, dim: object = None, keepdim: bool = False, **_: object
 ) -> torch.Tensor:
     total = _sum(mode, x, dim, keepdim)
     return total * (max(total.numel(), 1) / max(x.numel(), 1))
@@ -130,7 +130,7 @@ def _dot(mode: _CoarseSums, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     return mode.total(a.numel(), lambda i, j: a[i:j] @ b[i:j])
 
 
-def _cumsum(mode: _CoarseSums, x: torch.Tensor, dim: int, **_: Any) -> torch.Tensor:
+def _cumsum(mode: _CoarseSums, x: torch.Tensor, dim: int, **_: object) -> torch.Tensor:
     """Computes prefix sums with a carry that is rounded after each block."""
     terms = x.shape[dim] if x.dim() else 1
     mode.longest = max(mode.longest, terms)

@@ -70,7 +70,7 @@ class CubinDriver(SimDriver):
         self._target = target
         self.utils.load_binary = _load  # type: ignore[assignment]
 
-    def launcher_cls(self, src: Any, metadata: Any) -> Any:
+    def launcher_cls(self, src: object, metadata: object) -> Any:
         """Returns a launcher for one compiled kernel."""
         return CubinLauncher(self._recording, src, metadata)
 

@@ -135,7 +135,7 @@ class RecordingWorker:
         self.runtime.adopt(address + arg.offset * arg.dtype.itemsize)
         return torch.empty_strided(arg.shape, arg.strides, dtype=arg.dtype, device="cuda")
 
-    def _output(self, value: Any) -> BufferView | WrongOutput:
+    def _output(self, value: object) -> BufferView | WrongOutput:
         if type(value) is torch.Tensor and value.is_cuda:  # a subclass could answer with calls
             return self.runtime.recorder.view(describe(value))
         if isinstance(value, torch.Tensor):

@@ -48,7 +48,7 @@ class Stream:
     cuda_stream = 0
     device_index = 0
 
-    def __init__(self, device: Any = None, priority: int = 0, **_: Any) -> None:
+    def __init__(self, device: object = None, priority: int = 0, **_: object) -> None:
         if device is not None:
             _set_device(device)
         self.device = torch.device("cuda", 0)
@@ -61,10 +61,10 @@ class Stream:
         """Returns True: all work is done."""
         return True
 
-    def wait_stream(self, stream: Any) -> None:
+    def wait_stream(self, stream: object) -> None:
         """Work is in order already."""
 
-    def wait_event(self, event: Any) -> None:
+    def wait_event(self, event: object) -> None:
         """Work is in order already."""
 
     def record_event(self, event: Any = None) -> Any:
@@ -79,15 +79,15 @@ class Event:
 
     _runtime: SimRuntime
 
-    def __init__(self, enable_timing: bool = False, **_: Any) -> None:
+    def __init__(self, enable_timing: bool = False, **_: object) -> None:
         self._timed = enable_timing
         self._seconds: float | None = None
 
-    def record(self, stream: Any = None) -> None:
+    def record(self, stream: object = None) -> None:
         """Notes the modelled time, if it is asked for."""
         self._seconds = self._runtime.clock() if self._timed else 0.0
 
-    def wait(self, stream: Any = None) -> None:
+    def wait(self, stream: object = None) -> None:
         """Work is in order already."""
 
     def query(self) -> bool:
@@ -118,7 +118,7 @@ class CapturedGraph:
     def __init__(self, keep_graph: bool = False) -> None:
         self._requests: list[Any] | None = None
 
-    def capture_begin(self, pool: Any = None, capture_error_mode: str = "global") -> None:
+    def capture_begin(self, pool: object = None, capture_error_mode: str = "global") -> None:
         """Records launches from now on, without making them."""
         self._runtime.begin_capture()
 
@@ -146,7 +146,7 @@ class CapturedGraph:
 
 
 @contextlib.contextmanager
-def _capture(graph: CapturedGraph, **_: Any) -> Iterator[None]:
+def _capture(graph: CapturedGraph, **_: object) -> Iterator[None]:
     """Implements `torch.cuda.graph`."""
     graph.capture_begin()
     try:
@@ -174,7 +174,7 @@ def _bench(runtime: SimRuntime) -> Callable:
 def _memory_calls(runtime: SimRuntime) -> dict[str, Callable]:
     total = runtime.properties.memory_bytes
 
-    def statistics(device: Any = None) -> dict[str, int]:
+    def statistics(device: object = None) -> dict[str, int]:
         return {
             f"{kind}_bytes.all.{when}": value
             for kind in ("allocated", "reserved", "active")
@@ -211,7 +211,7 @@ def _set_device(device: Any) -> None:
 def _device_calls(device: HostProperties) -> dict[str, Callable]:
     known = properties_of(device)
 
-    def properties(of: Any = None) -> SimpleNamespace:
+    def properties(of: object = None) -> SimpleNamespace:
         if of is not None:
             _set_device(of)
         return known

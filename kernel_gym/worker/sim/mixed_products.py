@@ -34,7 +34,7 @@ def _product(operator: Callable[..., torch.Tensor]) -> Callable[..., torch.Tenso
 
 
 def _into(compute: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
-    def compute_into(*values: Any, out: torch.Tensor, **scalars: Any) -> torch.Tensor:
+    def compute_into(*values: object, out: torch.Tensor, **scalars: object) -> torch.Tensor:
         result = compute(*values, **scalars)
         return out.resize_(result.shape).copy_(result)
 

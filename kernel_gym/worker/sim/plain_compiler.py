@@ -7,8 +7,6 @@ so is LLVM.
 
 from __future__ import annotations
 
-from typing import Any
-
 import triton
 from triton._C.libtriton import amd
 
@@ -37,5 +35,5 @@ def install() -> None:
             setattr(amd.passes.ttgpuir, name, _leave_out)
 
 
-def _leave_out(*_: Any) -> None:
+def _leave_out(*_: object) -> None:
     """Adds no pass to a pipeline."""

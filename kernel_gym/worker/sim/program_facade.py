@@ -24,10 +24,10 @@ def _random_calls() -> dict[str, Any]:
     """The random numbers of a program. The first generator is the device's default one."""
     default = torch.Generator(device="cuda")
 
-    def state(device: Any = "cuda") -> torch.Tensor:
+    def state(device: object = "cuda") -> torch.Tensor:
         return default.get_state()
 
-    def set_state(new: torch.Tensor, device: Any = "cuda") -> None:
+    def set_state(new: torch.Tensor, device: object = "cuda") -> None:
         default.set_state(new)
 
     return {
@@ -53,7 +53,7 @@ class _TypeOfTensors(type):
             return torch.tensor(args[0], dtype=cls.dtype, device="cuda")
         return torch.empty(args or (0,), dtype=cls.dtype, device="cuda")
 
-    def __instancecheck__(cls, value: Any) -> bool:
+    def __instancecheck__(cls, value: object) -> bool:
         """Whether a value is such a tensor."""
         return isinstance(value, torch.Tensor) and value.is_cuda and value.dtype == cls.dtype
 

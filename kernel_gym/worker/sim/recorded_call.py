@@ -120,7 +120,7 @@ def _size(expression: str, dims: Mapping[str, int]) -> int:
     return product
 
 
-def _flat(result: Any) -> list[torch.Tensor]:
+def _flat(result: object) -> list[torch.Tensor]:
     if isinstance(result, torch.Tensor):
         return [result if result.is_cuda else result.cuda()]
     if isinstance(result, list | tuple):
@@ -135,7 +135,7 @@ def _flat(result: Any) -> list[torch.Tensor]:
 def _gradients(
     outputs: Sequence[torch.Tensor],
     given: Sequence[torch.Tensor],
-    forms: Sequence[Mapping[str, Any]],
+    forms: Sequence[Mapping[str, object]],
     tensors: Sequence[torch.Tensor],
 ) -> list[torch.Tensor]:
     floating = [one for one in outputs if one.is_floating_point()]

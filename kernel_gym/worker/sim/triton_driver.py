@@ -32,7 +32,7 @@ _FORMATS = {
 class TextBackend(backends["amd"].compiler):  # type: ignore[misc]
     """Triton's backend for AMD GPUs, whose `hsaco` stage keeps the assembler text."""
 
-    def add_stages(self, stages: dict[str, Any], *args: Any) -> None:
+    def add_stages(self, stages: dict[str, Any], *args: object) -> None:
         """Adds the stages from the source to the binary."""
         super().add_stages(stages, *args)
         stages["hsaco"] = lambda text, metadata: text.encode()
@@ -116,7 +116,7 @@ class SimDriver(DriverBase):
         self._runtime = runtime
         self.utils = SimUtils(runtime)
 
-    def launcher_cls(self, src: Any, metadata: Any) -> SimLauncher:
+    def launcher_cls(self, src: object, metadata: object) -> SimLauncher:
         """Returns a launcher for one compiled kernel."""
         return SimLauncher(self._runtime, src, metadata)
 
