@@ -73,9 +73,9 @@ class HeadRoom:
         described = self._device.description
         spec, ratios = described.spec, []
         workloads = train_workloads(problem, described.scale)
-        for seconds, one in zip(self._reference_seconds(problem), workloads, strict=True):
-            moved, flops = problem.bytes(one.dims), problem.flops(one.dims)
-            least = spec.roofline_seconds(moved, flops, *problem.dtypes_at(one.dims))
+        for seconds, workload in zip(self._reference_seconds(problem), workloads, strict=True):
+            moved, flops = problem.bytes(workload.dims), problem.flops(workload.dims)
+            least = spec.roofline_seconds(moved, flops, *problem.dtypes_at(workload.dims))
             ratios.append(seconds / (spec.launch_seconds + least))
         mean = geometric_mean(ratios)
         return None if mean is None else round(mean, 3)

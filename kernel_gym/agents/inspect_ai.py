@@ -49,8 +49,8 @@ def kernel_gym(
     device = resolve(device)
     write = full_prompt(device)
     samples = [
-        Sample(input=write(one), target="passed", id=one.id, metadata={"task": one.id})
-        for one in load_suite(suite).tasks
+        Sample(input=write(listed), target="passed", id=listed.id, metadata={"task": listed.id})
+        for listed in load_suite(suite).tasks
     ]
     return Task(
         dataset=MemoryDataset(samples, name=f"kernel-gym {suite}"),
@@ -64,12 +64,12 @@ def kernel_solver(device: str = "auto", turns: int = 3, reward: str = "kernel-op
     """Asks the model, submits its reply and shows it the feedback, for some turns."""
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
-        one = get_task(state.metadata["task"])
-        episode, score = Episode(one), get_reward(reward)
+        task = get_task(state.metadata["task"])
+        episode, score = Episode(task), get_reward(reward)
         for turn in range(turns):
             state = await generate(state)
-            source = extract_source(state.output.completion, one)
-            evaluation = await evaluated(device, one.id, source)
+            source = extract_source(state.output.completion, task)
+            evaluation = await evaluated(device, task.id, source)
             episode = episode.after(source, evaluation, score(evaluation, episode.context))
             best = episode.best or episode.turns[-1]
             state.store.set(SUBMITTED, best.source)
@@ -85,11 +85,11 @@ def kernel_scorer(device: str = "auto", reward: str = "kernel-opt") -> Scorer:
     """Evaluates the kernel of a sample once more: its reward if it is right, else 0."""
 
     async def score(state: TaskState, target: Target) -> Score:
-        one = get_task(state.metadata["task"])
+        task = get_task(state.metadata["task"])
         source = state.store.get(SUBMITTED)
         if source is None:  # another solver: its last reply is the submission
-            source = extract_source(state.output.completion, one)
-        evaluation = await evaluated(device, one.id, source)
+            source = extract_source(state.output.completion, task)
+        evaluation = await evaluated(device, task.id, source)
         if evaluation.outcome is Outcome.INFRA:
             raise RuntimeError(f"the machine failed: {evaluation.message}")
         passed = evaluation.outcome is Outcome.PASSED

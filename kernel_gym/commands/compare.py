@@ -61,12 +61,13 @@ def compare(
     if json:
         runs = zip(others, results, strict=True)
         rows = [
-            {"run": str(run.folder), "complete": one.complete, **asdict(one)} for run, one in runs
+            {"run": str(run.folder), "complete": compared.complete, **asdict(compared)}
+            for run, compared in runs
         ]
         print_json({"first": str(first.folder), "others": rows})
     else:
-        for other, one in zip(others, results, strict=True):
-            _show(first, other, one)
+        for other, compared in zip(others, results, strict=True):
+            _show(first, other, compared)
     if not all(result.complete for result in results):
         raise typer.Exit(FAILED)
 
@@ -101,7 +102,7 @@ def _beside(folder: Path, path: Path, json: bool) -> None:
     for row in rows:
         theirs = "right" if row["their_right"] else "wrong" if row["their_call"] else "fails"
         speedups = [row["speedup"], row["their_speedup"]]
-        ours, other = (NOTHING if one is None else factor(one) for one in speedups)
+        ours, other = (NOTHING if speedup is None else factor(speedup) for speedup in speedups)
         table.add_row(row["task"], str(row["sample"]), row["outcome"], ours, theirs, other)
     console.print(table)
     agree = sum(pair.agree for pair in pairs)

@@ -56,7 +56,7 @@ def plan(
         results = list(_plans(task, source, device))
     plans = [(workload, result) for workload, result in results if not isinstance(result, Failed)]
     if json:
-        print_json([_to_json(*one) for one in plans])
+        print_json([_to_json(*pair) for pair in plans])
     else:
         _show(plans)
     for workload, result in results:
@@ -108,9 +108,9 @@ def _show(plans: list[tuple[Workload | None, LaunchPlan]]) -> None:
     from kernel_gym.plans.text import plan_lines
 
     console.print(_table(plans))
-    for workload, one in plans:
+    for workload, plan in plans:
         console.print(f"\n{workload}", markup=False, highlight=False)
-        for line in plan_lines(one):
+        for line in plan_lines(plan):
             console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 

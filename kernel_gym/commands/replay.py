@@ -53,7 +53,7 @@ def replay(
     if plans:
         with one_line_errors():
             steps = track(judge_again(store), "judging", total, console=messages, transient=True)
-            _show(store, [one for one in steps if isinstance(one, Replayed)], json)
+            _show(store, [step for step in steps if isinstance(step, Replayed)], json)
         return
     with one_line_errors():
         arguments = executor_arguments(executor, store.config.device, None, workers)
@@ -68,8 +68,10 @@ def replay(
 def _show(store: RunStore, replayed: list[Replayed], json: bool) -> None:
     """Says how many records came out the same, and which did not."""
     position = {(r.task, r.sample, r.turn): i for i, r in enumerate(store.records())}
-    replayed.sort(key=lambda one: position[one.record.task, one.record.sample, one.record.turn])
-    other = [one for one in replayed if not one.same]
+    replayed.sort(
+        key=lambda record: position[record.record.task, record.record.sample, record.record.turn]
+    )
+    other = [record for record in replayed if not record.same]
     skipped = len(position) - len(replayed)
     if json:
         rows = [
@@ -84,10 +86,10 @@ def _show(store: RunStore, replayed: list[Replayed], json: bool) -> None:
         ]
         print_json({"replayed": len(replayed), "skipped": skipped, "differ": rows})
     else:
-        for one in other:
-            fields = ", ".join(one.differences)
-            note(f"{one.record.task} turn {one.record.turn} differs in {fields}")
-        for recorded, present in sorted({one.clocks for one in replayed if one.clocks}):
+        for record in other:
+            fields = ", ".join(record.differences)
+            note(f"{record.record.task} turn {record.record.turn} differs in {fields}")
+        for recorded, present in sorted({record.clocks for record in replayed if record.clocks}):
             note(
                 f"recorded with version {recorded} of the timing model, replayed with {present}: "
                 "modelled times and speedups are not comparable"

@@ -124,9 +124,9 @@ def believed_outputs(answer: Mapping[str, object]) -> tuple[StatedOutput, ...]:
     if not isinstance(described, list) or len(described) > MAX_OUTPUTS:
         raise BadAnswerError("the worker broke the protocol: its outputs are no short list")
     stated = []
-    for number, one in enumerate(described):
-        shape = _sizes(one.get("shape")) if isinstance(one, dict) else None
-        dtype = ELEMENT_TYPES.get(str(one.get("dtype"))) if isinstance(one, dict) else None
+    for number, output in enumerate(described):
+        shape = _sizes(output.get("shape")) if isinstance(output, dict) else None
+        dtype = ELEMENT_TYPES.get(str(output.get("dtype"))) if isinstance(output, dict) else None
         if shape is None or dtype is None or min(shape, default=0) < 0:
             raise BadAnswerError(f"output {number} is no device tensor")
         if math.prod(shape) * dtype.itemsize > MAX_BELIEVED:

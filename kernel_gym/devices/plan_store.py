@@ -194,7 +194,7 @@ class EvaluationPlans:
 
 def evaluation_name(*parts: object) -> str:
     """Names an evaluation by all that decides it: task, source, device, seed and secret."""
-    return hashlib.sha256(json.dumps([str(one) for one in parts]).encode()).hexdigest()
+    return hashlib.sha256(json.dumps([str(part) for part in parts]).encode()).hexdigest()
 
 
 def _call_key(form: str, inputs: Mapping[str, Value]) -> str:

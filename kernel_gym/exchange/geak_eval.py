@@ -74,7 +74,7 @@ def read_passes(path: Path) -> list[SuiteResult]:
     """
     folder = path if path.is_dir() else path.parent
     files = sorted(path.rglob("*_results_*.json")) if path.is_dir() else [path]
-    results = [one for file in files for one in _read(file, folder)]
+    results = [result for file in files for result in _read(file, folder)]
     if not results:
         raise ResultError(f"{path}: found no results, expected NAME_results_I.json")
     return results

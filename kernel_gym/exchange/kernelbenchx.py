@@ -91,13 +91,15 @@ def _metrics(reply: ImportedReply) -> dict[str, Any]:
         "exe_ok": reply.right,
         "perf_ok": reply.right and known,
         "dtype": timed[0].dtype if known else "",
-        "runtime_ms": round(sum(one.milliseconds for one in timed), 4) if known else UNKNOWN,
+        "runtime_ms": round(sum(workload.milliseconds for workload in timed), 4)
+        if known
+        else UNKNOWN,
         "gbs": _rate(timed, "gigabytes", 1.0) if known else UNKNOWN,
         "tflops": _rate(timed, "gigaflops", 1e-3) if known else UNKNOWN,
         "speedup": round(reply.ratio_of_sums, 4) if known else UNKNOWN,
         "maintainability": quality.get("maintainability_index", UNKNOWN),
         "code_quality": quality,
-        "performance": [one.row() for one in timed],
+        "performance": [workload.row() for workload in timed],
         "error": reply.message,
         "code": reply.source,
     }
@@ -105,10 +107,10 @@ def _metrics(reply: ImportedReply) -> dict[str, Any]:
 
 def _rate(timed: Sequence[Throughput], amount: str, unit: float) -> float | str:
     """The amount of all workloads over their time, by the second; unknown if one of them is."""
-    amounts = [getattr(one, amount) for one in timed]
+    amounts = [getattr(workload, amount) for workload in timed]
     if any(value is None for value in amounts):
         return UNKNOWN
-    return round(sum(amounts) * unit / sum(one.milliseconds for one in timed) * 1e3, 4)
+    return round(sum(amounts) * unit / sum(workload.milliseconds for workload in timed) * 1e3, 4)
 
 
 def _summary(method: str, replies: Sequence[ImportedReply]) -> dict[str, Any]:

@@ -156,7 +156,7 @@ def _messages(rows: Sequence[JudgedReply]) -> Iterator[Row]:
             "messages": [*reply.messages, {"role": "assistant", "content": reply.text}],
             "task": reply.record.task,
             "reward": reply.record.reward,
-            **_tokens(reply, any(one.tokens for one in rows)),
+            **_tokens(reply, any(row.tokens for row in rows)),
             "evidence": evidence(reply),
         }
 
@@ -192,8 +192,8 @@ def _preferences(rows: Sequence[JudgedReply]) -> Iterator[Row]:
     for reply in rows:
         by_task.setdefault(reply.record.task, []).append(reply)
     for same in by_task.values():
-        for one, other in combinations(same, 2):
-            low, high = sorted((one, other), key=lambda reply: reply.interval)
+        for first, other in combinations(same, 2):
+            low, high = sorted((first, other), key=lambda reply: reply.interval)
             if low.interval[1] < high.interval[0]:
                 yield {
                     "prompt": [{"role": "user", "content": high.prompt}],

@@ -57,20 +57,22 @@ def throughput(reply: ImportedReply) -> list[Throughput]:
     problem = reply.task.problem
     formulas = _formulas(reply)
     timed = []
-    for one in reply.record.evaluation.by_split(Split.TRAIN):
-        tensors = tensors_at(problem, one.dims)
-        if tensors is None or not one.candidate_seconds or not one.baseline_seconds:
+    for workload in reply.record.evaluation.by_split(Split.TRAIN):
+        tensors = tensors_at(problem, workload.dims)
+        if tensors is None or not workload.candidate_seconds or not workload.baseline_seconds:
             continue
         inputs = [Sized(shape, dtype.itemsize) for shape, dtype in tensors]
-        whole = sum(torch.Size(part.shape).numel() * part.itemsize for part in inputs)
+        moved = sum(torch.Size(part.shape).numel() * part.itemsize for part in inputs)
         counted = _counted(formulas.get("get_gbps"), inputs)
         operations = _counted(formulas.get("get_tflops"), inputs)
         timed.append(
             Throughput(
-                sizes=one.dims,
+                sizes=workload.dims,
                 dtype=str(tensors[0][1]).removeprefix("torch.") if tensors else "",
-                milliseconds=one.candidate_seconds * 1e3,
-                gigabytes=(whole + problem.bytes(one.dims)) / 1e9 if counted is None else counted,
+                milliseconds=workload.candidate_seconds * 1e3,
+                gigabytes=(moved + problem.bytes(workload.dims)) / 1e9
+                if counted is None
+                else counted,
                 gigaflops=None if operations is None else operations * 1e3,
             )
         )

@@ -173,10 +173,10 @@ def same_twice(first: torch.Tensor, second: torch.Tensor, expected: torch.Tensor
     """
     if torch.equal(first, second) or not first.dtype.is_floating_point:
         return torch.equal(first, second)
-    one, other = first.double(), second.double()
-    if _class_mismatch(other, one).any():
+    base, other = first.double(), second.double()
+    if _class_mismatch(other, base).any():
         return False
-    moved = _rows(torch.where(torch.isfinite(one), (other - one).abs(), 0.0))
+    moved = _rows(torch.where(torch.isfinite(base), (other - base).abs(), 0.0))
     unit = torch.finfo(first.dtype).eps / 2
     sizes = _rows(expected.double().nan_to_num(posinf=0.0, neginf=0.0)).abs().amax(1)
     largest = (unit * sizes).clamp(min=_least_error(sizes, first.dtype))

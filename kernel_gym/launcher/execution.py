@@ -194,8 +194,10 @@ class PlanExecution:
             self._driver.unload_module(module)
         self._modules, self._functions, self._shared = [], [], []
         contents = [code.content for code in self._plan.codes]
-        before = [self._driver.load_module(one) for _ in range(ballast) for one in contents[:1]]
-        self._modules = [self._driver.load_module(one) for one in contents]
+        before = [
+            self._driver.load_module(content) for _ in range(ballast) for content in contents[:1]
+        ]
+        self._modules = [self._driver.load_module(content) for content in contents]
         for module in before:
             self._driver.unload_module(module)
         for kernel in self._plan.kernels:
@@ -237,8 +239,8 @@ class PlanExecution:
         if shared:
             self._driver.allow_shared(function, shared)
         arguments = [
-            put_references(one.data, one.references, self._places.__getitem__)
-            for one in step.arguments
+            put_references(argument.data, argument.references, self._places.__getitem__)
+            for argument in step.arguments
         ]
         self._driver.launch(function, step.grid, step.block, shared, arguments)
 

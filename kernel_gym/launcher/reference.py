@@ -44,7 +44,7 @@ class ReferenceExecution:
         self._stream = torch.cuda.ExternalStream(driver.stream)
         self._function = _load(source, entry)
         self._storages: list[torch.Tensor] = []
-        self._arguments = [self._argument(one) for one in arguments]
+        self._arguments = [self._argument(argument) for argument in arguments]
         self._results: tuple[Any, ...] = ()
         self.facts: list[dict[str, int | str]] = []
         self._graph: Any = None
@@ -94,7 +94,7 @@ class ReferenceExecution:
 
     def queue_results(self, results: Sequence[int]) -> None:
         """Queues copies of what the function has returned, then of the inputs."""
-        returned = [one.contiguous() for one in self._results]
+        returned = [result.contiguous() for result in self._results]
         self._kept = returned
         for place, tensor in zip(results, (*returned, *self._storages), strict=False):
             self._driver.queue_copy_out(place, tensor.data_ptr(), tensor.nbytes)

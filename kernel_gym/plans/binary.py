@@ -54,7 +54,7 @@ def features_of(code: PlanCode) -> BinaryFeatures:
         return BinaryFeatures(False, (), False)
     sections = list(_sections(code.content))
     variables = any(_is_variable(section) for section in sections)
-    symbols = [one for section in sections for one in _symbols(code.content, section, sections)]
+    symbols = [entry for section in sections for entry in _symbols(code.content, section, sections)]
     missing = {s.name for s in symbols if not s.section and _is_of_others(s.name)}
     queue = code.form is CodeForm.HSACO and any(
         _asks_for_queue(code.content, symbol) for symbol in symbols

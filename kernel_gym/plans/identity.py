@@ -68,7 +68,7 @@ def difference(first: LaunchPlan, second: LaunchPlan) -> str | None:
     """
     if first == second:
         return None
-    for one, other in zip_longest(plan_lines(first), plan_lines(second), fillvalue="nothing"):
-        if one != other:
-            return f"found {other!r}, expected {one!r}"
+    for line, other in zip_longest(plan_lines(first), plan_lines(second), fillvalue="nothing"):
+        if line != other:
+            return f"found {other!r}, expected {line!r}"
     return "the bytes of arguments or constants differ"

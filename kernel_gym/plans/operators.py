@@ -61,7 +61,7 @@ def with_tensors(value: Any, place: Callable[[int], Any]) -> Any:
         return place(value["tensor"])
     if isinstance(value, dict):
         return {key: with_tensors(inner, place) for key, inner in value.items()}
-    return [with_tensors(one, place) for one in value] if isinstance(value, list) else value
+    return [with_tensors(item, place) for item in value] if isinstance(value, list) else value
 
 
 def _values(values: list[Any], depth: int = 0) -> Iterator[Any]:

@@ -65,7 +65,9 @@ def step_text(plan: LaunchPlan, step: PlanStep) -> str:
         more = "..." if len(step.data) > _SHOWN_BYTES else ""
         return f"read {_view(step.source)} on the host: {shown}{more}"
     digest = hashlib.sha256(step.data).hexdigest()[:12]
-    inside = "".join(f", at {one.at} {_reference(one)}" for one in step.references)
+    inside = "".join(
+        f", at {reference.at} {_reference(reference)}" for reference in step.references
+    )
     where = f"buffer {step.buffer} + {step.offset}"
     return f"write {len(step.data)} bytes, sha256 {digest}{inside}, to {where}"
 
@@ -84,7 +86,9 @@ def argument_text(argument: PlanArgument) -> str:
     if argument.references and len(argument.data) == 8:
         return _reference(argument.references[0])
     if argument.references or len(argument.data) > 8:
-        inside = "".join(f", at {one.at} {_reference(one)}" for one in argument.references)
+        inside = "".join(
+            f", at {reference.at} {_reference(reference)}" for reference in argument.references
+        )
         digits = argument.data[:_SHOWN_BYTES].hex()
         more = "..." if len(argument.data) > _SHOWN_BYTES else ""
         digest = hashlib.sha256(argument.data).hexdigest()[:12]

@@ -55,8 +55,8 @@ def write_step(step: PlanStep) -> dict[str, Any]:
     if isinstance(step, CopyStep):
         return {"do": "copy", "source": _view(step.source), "target": _view(step.target)}
     if isinstance(step, TorchOperatorStep):
-        results = None if step.results is None else [_view(one) for one in step.results]
-        tensors = [_view(one) for one in step.tensors]
+        results = None if step.results is None else [_view(view) for view in step.results]
+        tensors = [_view(view) for view in step.tensors]
         return {"do": "operator", **vars(step), "tensors": tensors, "results": results}
     if isinstance(step, ReadStep):
         return {"do": "read", "source": _view(step.source), "size": len(step.data)}
@@ -78,4 +78,4 @@ def _output(output: BufferView | WrongOutput) -> dict[str, Any]:
 
 
 def _references(references: Iterable[BufferReference]) -> list[list[int]]:
-    return [[one.at, one.buffer, one.offset] for one in references]
+    return [[reference.at, reference.buffer, reference.offset] for reference in references]

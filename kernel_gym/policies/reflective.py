@@ -297,9 +297,9 @@ def _kernels(language: str) -> tuple[tuple[str, str], ...]:
     return tuple((name, source) for name, source in kernels if source)
 
 
-def _similarity(one: Counter[str], other: Counter[str]) -> float:
-    product = sum(count * other[token] for token, count in one.items())
-    lengths = sum(c * c for c in one.values()) * sum(c * c for c in other.values())
+def _similarity(tokens: Counter[str], other: Counter[str]) -> float:
+    product = sum(count * other[token] for token, count in tokens.items())
+    lengths = sum(c * c for c in tokens.values()) * sum(c * c for c in other.values())
     return product / sqrt(lengths) if lengths else 0.0
 
 

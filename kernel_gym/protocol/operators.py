@@ -46,7 +46,7 @@ def write(value: object, tensor: Callable[[torch.Tensor], object]) -> object:
     if isinstance(value, int | float | complex):
         return number_to_json(value)
     if isinstance(value, list | tuple):
-        return {"list": [write(one, tensor) for one in value]}
+        return {"list": [write(item, tensor) for item in value]}
     if isinstance(value, torch.dtype):
         return {"dtype": str(value).removeprefix("torch.")}
     if isinstance(value, torch.device):
@@ -80,7 +80,7 @@ def result_form(out: object, tensors: Sequence[torch.Tensor]) -> object:
         dtype = str(out.dtype).removeprefix("torch.")
         return {"shape": list(out.shape), "strides": list(strides), "dtype": dtype}
     if isinstance(out, list | tuple):
-        return {"list": [result_form(one, tensors) for one in out]}
+        return {"list": [result_form(item, tensors) for item in out]}
     if out is not None:
         raise TypeError(f"it returns a {type(out).__name__}, which has no place in a plan")
     return None
@@ -109,7 +109,7 @@ def read(value: object, tensor: Callable[[TensorOnDevice], torch.Tensor], depth:
     if kind in ("list", "complex", "host") and isinstance(inner, list):
         if len(inner) > MAX_ARGUMENTS or (kind != "list" and len(inner) != 2):
             raise BadRequestError("an argument of an operator is malformed")
-        return _several(kind, [read(one, tensor, depth + 1) for one in inner])
+        return _several(kind, [read(item, tensor, depth + 1) for item in inner])
     return _plain(kind, inner)
 
 

@@ -102,7 +102,7 @@ def to_json(value: object) -> object:
     if hasattr(value, "to_json"):
         return value.to_json()
     if isinstance(value, list | tuple):
-        return [to_json(one) for one in value]
+        return [to_json(item) for item in value]
     return value
 
 
@@ -180,8 +180,8 @@ def _fields_of(
 ) -> tuple[dict[str, tuple[Parser[object], bool]], tuple[str, ...]]:
     """The JSON fields of a request, each with its parser and whether it may be absent; the raw."""
     plain = {
-        one.name: (one.metadata["parser"], one.default is not MISSING)
-        for one in fields(kind)
-        if "parser" in one.metadata
+        spec.name: (spec.metadata["parser"], spec.default is not MISSING)
+        for spec in fields(kind)
+        if "parser" in spec.metadata
     }
-    return plain, tuple(one.name for one in fields(kind) if "raw" in one.metadata)
+    return plain, tuple(spec.name for spec in fields(kind) if "raw" in spec.metadata)

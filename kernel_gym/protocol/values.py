@@ -100,7 +100,7 @@ def wholes(value: object, what: str, most: int = MAX_ARGUMENTS) -> list[int]:
     """
     if not isinstance(value, list) or len(value) > most:
         raise BadRequestError(f"{what} is {shown(value)}, expected a list of at most {most}")
-    return [whole(one, what) for one in value]
+    return [whole(item, what) for item in value]
 
 
 def three(value: object, what: str) -> tuple[int, int, int]:
@@ -126,7 +126,7 @@ def listed(parser: Parser[Value]) -> Parser[list[Value]]:
     def read(value: object, what: str) -> list[Value]:
         if not isinstance(value, list):
             raise BadRequestError(f"{what} is {shown(value)}, expected a list")
-        return [parser(one, what) for one in value]
+        return [parser(item, what) for item in value]
 
     return read
 

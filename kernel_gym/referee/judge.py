@@ -123,7 +123,7 @@ def _domain(claim: Claim) -> CardStatement:
     if not own:
         return CardStatement(name, False, f"it has none on any of {', '.join(OWN)}")
     claim.problem.judge_on(own)
-    left_out = [one for one in OWN if one not in own]
+    left_out = [distribution for distribution in OWN if distribution not in own]
     text = f"the kernel is judged on {', '.join(claim.problem.distributions)}"
     text += f"; the reference has no answer on {', '.join(left_out)}" if left_out else ""
     return CardStatement(name, True, text)

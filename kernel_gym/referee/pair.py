@@ -100,7 +100,7 @@ def _traced(text: str) -> Traced:
 def _settings(traced: Traced) -> list[object]:
     """The numbers and texts that the constructor takes."""
     init = traced.call.init
-    settings = [_number(one) for one in init] if isinstance(init, list) else [{}]
+    settings = [_number(argument) for argument in init] if isinstance(init, list) else [{}]
     if not all(isinstance(s, int | float | bool | str) or s is None for s in settings):
         raise ClaimError("get_init_inputs: expected a list of numbers and texts only")
     return settings

@@ -122,9 +122,9 @@ def parse_body(
     model = models[0] if len(models) == 1 or "evaluations" in value else models[-1]
     _require_known_keys(value, model, "")
     if model is Batch and isinstance(value["evaluations"], list):
-        for number, one in enumerate(value["evaluations"]):
-            if isinstance(one, dict):
-                _require_known_keys(one, Submission, f"evaluations.{number}.")
+        for number, evaluation in enumerate(value["evaluations"]):
+            if isinstance(evaluation, dict):
+                _require_known_keys(evaluation, Submission, f"evaluations.{number}.")
     try:
         return model.model_validate(value)
     except ValidationError as error:
@@ -178,7 +178,9 @@ def _require_known_keys(value: dict[str, object], model: type[BaseModel], where:
 def _errors_line(error: ValidationError) -> str:
     """The first errors of a body in one line, without the values that were given."""
     errors = error.errors(include_url=False, include_context=False, include_input=False)
-    told = [f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in errors[:MAX_ERRORS]]
+    told = [
+        f"{'.'.join(map(str, detail['loc']))}: {detail['msg']}" for detail in errors[:MAX_ERRORS]
+    ]
     return "; ".join(dict.fromkeys(told))
 
 
@@ -192,6 +194,6 @@ def _inlined(schema: dict[str, object]) -> dict[str, object]:
             return without_references(definitions[value["$ref"].rpartition("/")[2]])
         if isinstance(value, dict):
             return {key: without_references(inner) for key, inner in value.items()}
-        return [without_references(one) for one in value] if isinstance(value, list) else value
+        return [without_references(item) for item in value] if isinstance(value, list) else value
 
     return {key: without_references(value) for key, value in schema.items()}

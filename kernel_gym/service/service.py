@@ -268,7 +268,11 @@ class Service:
         if job.state is not State.DONE:
             return told
         task = await self._stored(stored.task, token)
-        turns = [one for one in self.store.turns(stored.id) if (one.turn or 0) <= turn]
+        turns = [
+            stored_turn
+            for stored_turn in self.store.turns(stored.id)
+            if (stored_turn.turn or 0) <= turn
+        ]
         session = _played(task, stored, turns)
         step = session.steps[-1]
         return told.model_copy(

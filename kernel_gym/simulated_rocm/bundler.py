@@ -166,9 +166,9 @@ def _split_archive(source: Path, targets: list[str], outputs: list[str]) -> None
         Path(output).write_bytes(archived(chosen))
 
 
-def _same(one: str, other: str) -> bool:
+def _same(first: str, other: str) -> bool:
     """Whether two names are of one target; the last part of its triple may be left out."""
-    return one.replace("--", "-") == other.replace("--", "-")
+    return first.replace("--", "-") == other.replace("--", "-")
 
 
 def _list(options: dict[str, list[str]], name: str) -> list[str]:

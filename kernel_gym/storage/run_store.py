@@ -218,7 +218,7 @@ class RunStore:
             StoreError: A line is malformed.
         """
         lines = read_lines(self.folder / TOKENS, TurnTokens)
-        return {(one.task, one.sample, one.turn): one.tokens for one in lines}
+        return {(line.task, line.sample, line.turn): line.tokens for line in lines}
 
     def end(self, task_id: str, sample: int = 1, reason: str = "") -> None:
         """Records that an episode ended before its last turn. It is not resumed later."""

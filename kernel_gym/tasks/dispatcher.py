@@ -102,7 +102,7 @@ def _is_taken(operator: torch._ops.OpOverload, numbers: bool) -> bool:
     results = TENSORS | NUMBERS if numbers else TENSORS
     if not schema.returns and not (numbers and (schema.is_mutable or name in CHECKS)):
         return False
-    if any(str(one.type) not in results for one in schema.returns):
+    if any(str(result.type) not in results for result in schema.returns):
         return False
     if any(str(argument.real_type) not in TYPES for argument in schema.arguments):
         return False

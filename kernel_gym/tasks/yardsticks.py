@@ -94,9 +94,9 @@ def products_in_order(left: torch.Tensor, right: torch.Tensor, rows: int = _ROWS
     orders = sum_orders(rows, left.shape[-1], left.device)
     total = left.new_zeros((len(orders), *left.shape[:-1], right.shape[-1]))
     for index in orders.T:
-        one = left[..., index].movedim(-1, 0)[..., None]
+        column = left[..., index].movedim(-1, 0)[..., None]
         other = right[..., index, :].movedim(-2, 0)[..., None, :]
-        total += one * other
+        total += column * other
     return total
 
 

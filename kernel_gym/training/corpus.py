@@ -82,17 +82,17 @@ def generate(
         if not kernels:
             raise CorpusError(f"task {name!r} has no {missing}: give corpus.path")
         drawn += [(name, kernel) for kernel in kernels]
-    scored = scorer([(task, one.source) for task, one in drawn], draw="corpus")
+    scored = scorer([(task, variant.source) for task, variant in drawn], draw="corpus")
     return [
-        _row(one, result)
-        for (_, one), result in zip(drawn, scored, strict=True)
+        _row(variant, result)
+        for (_, variant), result in zip(drawn, scored, strict=True)
         if result.evaluation is not None and result.evaluation.outcome is Outcome.PASSED
     ]
 
 
 def _variants(task: Task, count: int, seed: int) -> list[_Drawn]:
     order = ScheduleSearch(seed).order(Episode(task))[:count]
-    return [_Drawn(one.source, dict(one.schedule), one.structure) for one in order]
+    return [_Drawn(variant.source, dict(variant.schedule), variant.structure) for variant in order]
 
 
 def _edits(task: Task, count: int, seed: int, prompt: LaunchPrompt) -> list[_Drawn]:

@@ -105,51 +105,51 @@ class Scorer:
         waiting = [self._submit(task, source, seed) for task, source in batch]
         contexts = contexts or [Context()] * len(batch)
         scored = [
-            self._finish(one, context) for one, context in zip(waiting, contexts, strict=True)
+            self._finish(reply, context) for reply, context in zip(waiting, contexts, strict=True)
         ]
         self._account(scored)
         return scored
 
     def _submit(self, task: str, source: str, seed: int) -> _Waiting:
         key = Key.of(task, source, self.executor.device, seed, self.executor.secret)
-        one = _Waiting(task, source, key, cached=key in self._known)
+        reply = _Waiting(task, source, key, cached=key in self._known)
         self._known.add(key)
         try:
             future = self.executor.submit(task, source, seed)
         except Exception as error:
             future = Future()
             future.set_exception(error)
-        future.add_done_callback(lambda done: self._write(one, done))
-        return one
+        future.add_done_callback(lambda done: self._write(reply, done))
+        return reply
 
-    def _write(self, one: _Waiting, done: Future[Evaluation]) -> None:
+    def _write(self, reply: _Waiting, done: Future[Evaluation]) -> None:
         """Notes the time of an evaluation, and writes it in the thread that has it."""
-        one.end()
+        reply.end()
         try:
             evaluation = done.result()
-            if not one.cached and evaluation.outcome is not Outcome.INFRA:
+            if not reply.cached and evaluation.outcome is not Outcome.INFRA:
                 with self._writing:
                     append_line(self.ledger, evaluation)
         except BaseException as error:
-            one.future.set_exception(error)
+            reply.future.set_exception(error)
         else:
-            one.future.set_result(evaluation)
+            reply.future.set_result(evaluation)
 
-    def _finish(self, one: _Waiting, context: Context) -> Scored:
+    def _finish(self, reply: _Waiting, context: Context) -> Scored:
         evaluation, value, error = None, None, ""
         try:
-            evaluation = one.future.result()
+            evaluation = reply.future.result()
         except Exception as failure:
-            error = _logged(f"{one.task} could not be evaluated", failure)
+            error = _logged(f"{reply.task} could not be evaluated", failure)
         else:
             try:
-                value = _finite(self.reward(evaluation, context.of(one.source)).value)
+                value = _finite(self.reward(evaluation, context.of(reply.source)).value)
             except Exception as failure:
-                error = _logged(f"the reward of a submission to {one.task} failed", failure)
+                error = _logged(f"the reward of a submission to {reply.task} failed", failure)
         if evaluation is None or evaluation.outcome is Outcome.INFRA:
-            self._known.discard(one.key)
-        seconds = 0.0 if one.cached else one.seconds
-        return Scored(one.task, one.source, evaluation, value, seconds, one.cached, error)
+            self._known.discard(reply.key)
+        seconds = 0.0 if reply.cached else reply.seconds
+        return Scored(reply.task, reply.source, evaluation, value, seconds, reply.cached, error)
 
     def _account(self, scored: Sequence[Scored]) -> None:
         """Computes the share of the workers' time that was used."""

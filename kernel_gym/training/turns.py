@@ -150,40 +150,42 @@ class Episodes:
             played: The episodes; all have the same number of turns.
             draw: The name of the draw, as for :class:`~kernel_gym.training.scoring.Scorer`.
         """
-        tokenizer, transcripts = policy.tokenizer, [one.transcript for one in played]
-        for one in played:
-            one.transcript.read.append(_reading(policy, one))
+        tokenizer, transcripts = policy.tokenizer, [episode.transcript for episode in played]
+        for episode in played:
+            episode.transcript.read.append(_reading(policy, episode))
         turn = len(transcripts[0].written)
         replies = policy.generate([transcript.prompt_ids(turn) for transcript in transcripts])
         for transcript, written in zip(transcripts, replies, strict=True):
             transcript.written.append(written or [tokenizer.eos_token_id])
         texts = [tokenizer.decode(t.written[-1], skip_special_tokens=True) for t in transcripts]
         batch = [
-            (one.episode.task.id, submission(one.episode, text))
-            for one, text in zip(played, texts, strict=True)
+            (episode.episode.task.id, submission(episode.episode, text))
+            for episode, text in zip(played, texts, strict=True)
         ]
-        scored = self.scorer(batch, [one.episode.context for one in played], draw=draw)
-        for one, text, result in zip(played, texts, scored, strict=True):
-            one.add(text, result, self.options.feedback_chars)
+        scored = self.scorer(batch, [episode.episode.context for episode in played], draw=draw)
+        for episode, text, result in zip(played, texts, scored, strict=True):
+            episode.add(text, result, self.options.feedback_chars)
 
     def _by_turn(self, played: Sequence[TrainingEpisode]) -> dict[str, Any]:
         turns = range(self.options.turns)
-        transcripts = [one.transcript for one in played]
+        transcripts = [episode.transcript for episode in played]
         return {
             "prompt_ids": [t.prompt_ids(turn) for t in transcripts for turn in turns],
             "completion_ids": [t.written[turn] for t in transcripts for turn in turns],
             "logprobs": None,
-            "credit": [value for one in played for value in one.returns(self.options.gamma)],
+            "credit": [
+                value for episode in played for value in episode.returns(self.options.gamma)
+            ],
         }
 
     def _by_episode(self, played: Sequence[TrainingEpisode]) -> dict[str, Any]:
-        completions = [one.transcript.completion() for one in played]
+        completions = [episode.transcript.completion() for episode in played]
         return {
-            "prompt_ids": [one.transcript.prompt_ids(0) for one in played],
+            "prompt_ids": [episode.transcript.prompt_ids(0) for episode in played],
             "completion_ids": [tokens for tokens, _ in completions],
             "env_mask": [mask for _, mask in completions],
             "logprobs": None,
-            "credit": [one.returns(self.options.gamma)[0] for one in played],
+            "credit": [episode.returns(self.options.gamma)[0] for episode in played],
         }
 
 
@@ -201,12 +203,12 @@ def step_draw(state: TrainerState | None) -> str:
     return f"step {state.global_step}"
 
 
-def _reading(policy: HuggingFace, one: TrainingEpisode) -> list[int]:
+def _reading(policy: HuggingFace, episode: TrainingEpisode) -> list[int]:
     """The token ids between the last reply, or the beginning, and the next reply."""
-    tokenizer, written = policy.tokenizer, one.transcript.written
-    message = ChatMessage(role="user", content=one.message)
+    tokenizer, written = policy.tokenizer, episode.transcript.written
+    message = ChatMessage(role="user", content=episode.message)
     if not written:
-        return policy.prompt_ids(Conversation(one.episode, (message,)))
+        return policy.prompt_ids(Conversation(episode.episode, (message,)))
     around = [
         ChatMessage(role="user", content=""),
         ChatMessage(role="assistant", content=_HERE),

@@ -228,8 +228,8 @@ def throughput(
             labels.update(evaluation.labels)
             if evaluation.message and not broken:
                 note(f"{evaluation.task}: {evaluation.outcome}: {evaluation.message}")
-                for one in (w for w in evaluation.workloads if not w.passed):
-                    note(f"  {dict(one.dims)}, {one.distribution}: {one.message}")
+                for workload in (w for w in evaluation.workloads if not w.passed):
+                    note(f"  {dict(workload.dims)}, {workload.distribution}: {workload.message}")
             for stage, seconds in evaluation.wall_seconds.items():
                 stages[str(stage)] += seconds / count
         spent = time.perf_counter() - start

@@ -250,17 +250,17 @@ def _load(slot: LauncherSlot, plan: LaunchPlan, most: int) -> LoadedCall | Faile
 def _facts(kernels: list[dict[str, Any]]) -> tuple[KernelFacts, ...]:
     return tuple(
         KernelFacts(
-            name=one["name"],
+            name=kernel["name"],
             arch="",
             error="",
             binary="",
             launches=0,
-            vgprs=one["registers"],
+            vgprs=kernel["registers"],
             sgprs=0,
-            lds_bytes=one["shared"],
-            scratch_bytes=one["local"],
+            lds_bytes=kernel["shared"],
+            scratch_bytes=kernel["local"],
         )
-        for one in kernels
+        for kernel in kernels
     )
 
 

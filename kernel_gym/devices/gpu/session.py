@@ -113,7 +113,7 @@ class GpuSession:
         if isinstance(loaded, Failed):
             return loaded
         outputs = self._stated(loaded, dims)
-        if any(isinstance(one, Wrong) for one in outputs):
+        if any(isinstance(output, Wrong) for output in outputs):
             problems = (OutputTensor(None, o.problem) for o in outputs if isinstance(o, Wrong))
             return Call(tuple(problems), 0.0, 0 if noop else loaded.launches)
         tensors = {k: storage_bytes(v) for k, v in inputs.items() if isinstance(v, torch.Tensor)}
@@ -152,7 +152,7 @@ class GpuSession:
         except LauncherLostError as error:
             return self._failed(error)
         if isinstance(loaded, LoadedCall):
-            self._facts |= {one.name: one for one in loaded.facts}
+            self._facts |= {kernel.name: kernel for kernel in loaded.facts}
             self._number = loaded.number
         return loaded
 
@@ -228,16 +228,16 @@ class GpuSession:
     ) -> Iterator[OutputTensor]:
         """Reads outputs, which have the form that the task states."""
         stated = stated_outputs(self._task.problem, dims)
-        for number, (one, place) in enumerate(zip(stated, places, strict=False)):
+        for number, (expected, place) in enumerate(zip(stated, places, strict=False)):
             alias = names[loaded.aliases[number]] if number in loaded.aliases else ""
-            if one.place and alias != one.place:
-                yield OutputTensor(None, misplaced_text(one.place))
+            if expected.place and alias != expected.place:
+                yield OutputTensor(None, misplaced_text(expected.place))
             elif alias and alias not in in_place_inputs(self._task):
                 text = f"found a view of the input {alias!r}, expected a tensor of its own"
                 yield OutputTensor(None, text)
             else:
-                data = self.memory.read(place, one.nbytes)
-                yield OutputTensor(data.view(one.dtype).view(one.shape))
+                data = self.memory.read(place, expected.nbytes)
+                yield OutputTensor(data.view(expected.dtype).view(expected.shape))
 
     def _failed(self, error: Exception) -> Failed:
         """Returns the candidate's failure.

@@ -126,8 +126,8 @@ def _cost(
         return _SEVERAL[packet]
     stated = operator._schema.arguments[len(given) :]
     rest = [
-        named.get(one.name, one.default_value if one.has_default_value() else None)
-        for one in stated
+        named.get(argument.name, argument.default_value if argument.has_default_value() else None)
+        for argument in stated
     ]
     try:
         return operator_cost(packet, (*given, *rest), named, out, compute_units)
@@ -244,7 +244,7 @@ def tensor_bytes(tensor: torch.Tensor) -> bytes:
 def _new(out: object, tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
     """Returns the tensors that an operator has made, in order."""
     results = (t for t in tree_leaves(out) if isinstance(t, torch.Tensor))
-    return [t for t in results if not any(t is one for one in tensors)]
+    return [t for t in results if not any(t is tensor for tensor in tensors)]
 
 
 def _put(
@@ -258,8 +258,8 @@ def _put(
     Raises:
         RefusedError: They have another form.
     """
-    forms = [(tuple(one.shape), one.dtype) for one in results]
-    stated = [(one.shape, one.dtype) for one in places]
+    forms = [(tuple(tensor.shape), tensor.dtype) for tensor in results]
+    stated = [(tensor.shape, tensor.dtype) for tensor in places]
     if forms != stated:
         raise RefusedError(
             f"{name} returns {_text(forms)}, and the launch plan says {_text(stated)}"

@@ -39,14 +39,16 @@ def read_outputs(
         problem for each wrong value.
     """
     if len(said) != len(stated):
-        return tuple(OutputTensor(None, one.problem) for one in said if isinstance(one, Wrong))
+        return tuple(
+            OutputTensor(None, output.problem) for output in said if isinstance(output, Wrong)
+        )
     return tuple(
-        OutputTensor(None, one.problem)
-        if isinstance(one, Wrong)
+        OutputTensor(None, output.problem)
+        if isinstance(output, Wrong)
         else OutputTensor(None, wrong)
-        if (wrong := misplaced(expected, one.address, first))
-        else _read(one.address, expected, inputs, locate, view)
-        for one, expected in zip(said, stated, strict=True)
+        if (wrong := misplaced(expected, output.address, first))
+        else _read(output.address, expected, inputs, locate, view)
+        for output, expected in zip(said, stated, strict=True)
     )
 
 

@@ -203,8 +203,8 @@ class SimPlanLauncher:
             return self._tensor(step.tensors[number]).to_json()
 
         results = None if step.results is None else tuple(map(self._tensor, step.results))
-        given = [with_tensors(one, place) for one in args]
-        named = {key: with_tensors(one, place) for key, one in kwargs.items()}
+        given = [with_tensors(value, place) for value in args]
+        named = {key: with_tensors(value, place) for key, value in kwargs.items()}
         return execute_operator(self._gpu, step.name, step.overload, given, named, results)
 
     def _upload(self, step: UploadStep) -> None:

@@ -272,7 +272,7 @@ def _kind(error: str) -> FailureKind:
 
 def _described(plan: LaunchPlan, done: Mapping[str, Any]) -> dict[str, Any]:
     """Describes the outputs of a plan as a worker describes what a candidate returns."""
-    return {"outputs": [_output(one, done["buffers"]) for one in plan.outputs]}
+    return {"outputs": [_output(output, done["buffers"]) for output in plan.outputs]}
 
 
 def _output(output: BufferView | WrongOutput, buffers: list[int]) -> dict[str, Any]:

@@ -32,7 +32,7 @@ async def custom_rm(
         UnknownName: A label is no task id; the message has near matches.
     """
     if isinstance(sample, Sequence):
-        return await asyncio.gather(*(_reward(one, sessions) for one in sample))
+        return await asyncio.gather(*(_reward(item, sessions) for item in sample))
     return await _reward(sample, sessions)
 
 

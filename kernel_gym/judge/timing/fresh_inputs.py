@@ -46,7 +46,7 @@ class FreshInputs:
         self._problem, self._workload, self._memory = task.problem, workload, memory
         self._rng, self._where = random.Random(seed), where
         self._stated: tuple[StatedOutput, ...] = stated_outputs(task.problem, workload.dims)
-        self._results = sum(_aligned(one.nbytes) for one in self._stated)
+        self._results = sum(_aligned(output.nbytes) for output in self._stated)
         self.first = self.draw()
         """A set of inputs, for the form of the calls."""
         size = sum(data.numel() for data in _tensors(self.first))
@@ -77,8 +77,8 @@ class FreshInputs:
             What is wrong, if that is known already.
         """
         outputs = tuple(
-            self._memory.read(place, one.nbytes).view(one.dtype).view(one.shape)
-            for one, place in zip(self._stated, call.results, strict=True)
+            self._memory.read(place, output.nbytes).view(output.dtype).view(output.shape)
+            for output, place in zip(self._stated, call.results, strict=True)
         )
         deferred.add(self._problem, self._workload, inputs, outputs)
         wrong = deferred.check() if deferred.full else ""
@@ -86,10 +86,10 @@ class FreshInputs:
 
     def _place_results(self) -> tuple[int, ...]:
         places, offset = [], 0
-        for one in self._stated:
-            self._memory.wipe(offset, one.nbytes)
+        for output in self._stated:
+            self._memory.wipe(offset, output.nbytes)
             places.append(offset)
-            offset += _aligned(one.nbytes)
+            offset += _aligned(output.nbytes)
         return tuple(places)
 
 

@@ -117,7 +117,7 @@ class RecordingWorker:
         assert self.candidate is not None
         self._last = None  # frees what the last call has returned
         self.runtime.begin()
-        values = [self._place(one, at in outputs) for at, one in enumerate(args)]
+        values = [self._place(argument, at in outputs) for at, argument in enumerate(args)]
         result = self.candidate(*values)
         returned = result if isinstance(result, tuple | list) else (result,)
         self._last = returned

@@ -114,19 +114,24 @@ class OperatorRecording(OperatorMode):
         except TypeError as error:
             raise NotImplementedError(f"{schema.name}: {error}") from None
         text = json.dumps({"args": values, "kwargs": by_name})
-        called = schema.name, func._overloadname, text, [describe(one) for one in tensors]
+        called = (
+            schema.name,
+            func._overloadname,
+            text,
+            [describe(described) for described in tensors],
+        )
         forms, told = _forms(func, args, named, tensors), False
         if forms is _UNKNOWN:
             forms, told = self._runtime.forms(*called), True
         results: list[torch.Tensor] = []
         returned = _returned(forms, tensors, results, len(schema.returns))
-        self._runtime.operator(*called, [describe(one) for one in results], told)
+        self._runtime.operator(*called, [describe(described) for described in results], told)
         return returned
 
 
 def _forms(func: Any, args: Any, named: dict[str, Any], tensors: list[torch.Tensor]) -> Any:
     """Returns the form of the result, as `result_form` does; unknown if it depends on values."""
-    known = {id(one): _on_meta(one) for one in tensors}
+    known = {id(argument): _on_meta(argument) for argument in tensors}
 
     def moved(tensor: torch.Tensor) -> torch.Tensor:
         return known.get(id(tensor), tensor if tensor.is_meta else _on_meta(tensor))
@@ -135,7 +140,7 @@ def _forms(func: Any, args: Any, named: dict[str, Any], tensors: list[torch.Tens
     if "device" in by_name:
         by_name = by_name | {"device": torch.device("meta")}
     try:
-        return result_form(func(*given, **by_name), [known[id(one)] for one in tensors])
+        return result_form(func(*given, **by_name), [known[id(argument)] for argument in tensors])
     except (RuntimeError, NotImplementedError, TypeError, ValueError, IndexError):
         return _UNKNOWN  # the launcher tells the form, or what is wrong
 
@@ -159,7 +164,7 @@ def _returned(
     if form is None:
         return None
     if "list" in form:
-        values = [_returned(one, tensors, results) for one in form["list"]]
+        values = [_returned(item, tensors, results) for item in form["list"]]
         return values if count == 1 else tuple(values)
     if "same" in form:
         return tensors[form["same"]]

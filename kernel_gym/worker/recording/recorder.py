@@ -174,7 +174,7 @@ class PlanRecorder:
         first, kernels, codes, buffers = mark
         del self._steps[first:], self._kernels[kernels:]
         self.memory.rewind(first, buffers)
-        if all(one.code is None or one.code < codes for one in self.memory.buffers):
+        if all(buffer.code is None or buffer.code < codes for buffer in self.memory.buffers):
             del self._codes[codes:]
 
     def _kernel(self, kernel: RecordedKernel) -> int:

@@ -55,19 +55,19 @@ class Caller:
         taken = {
             t.data_ptr() for form, t in zip(forms, tensors, strict=True) if not form["mutated"]
         }
-        outputs = [one.clone() if one.data_ptr() in taken else one for one in outputs]
+        outputs = [output.clone() if output.data_ptr() in taken else output for output in outputs]
         changed = [t for form, t in zip(forms, tensors, strict=True) if form["mutated"]]
         results = [*outputs, *changed]
         if call["backward"]:
             results += _gradients(outputs, gradients, forms, tensors)
-        return [_dense(one.detach()) for one in results]
+        return [_dense(output.detach()) for output in results]
 
     def _function(self, name: str, grid: Sequence[str] | None, dims: Mapping[str, int]) -> Any:
         first, _, rest = name.partition(".")
         function = self._scope[first]
         if rest:
             function = getattr(function, rest)
-        return function if grid is None else function[tuple(_size(one, dims) for one in grid)]
+        return function if grid is None else function[tuple(_size(size, dims) for size in grid)]
 
     def _value(self, tree: Any, tensors: Sequence[Any], dims: Mapping[str, int]) -> Any:
         ((kind, value),) = tree.items()
@@ -78,10 +78,10 @@ class Caller:
         if kind == "size":
             return _size(value, dims)
         if kind in ("list", "tuple"):
-            items = [self._value(one, tensors, dims) for one in value]
+            items = [self._value(item, tensors, dims) for item in value]
             return items if kind == "list" else tuple(items)
         if kind == "dict":
-            return {key: self._value(one, tensors, dims) for key, one in value.items()}
+            return {key: self._value(item, tensors, dims) for key, item in value.items()}
         if kind == "dtype":
             return getattr(torch, value)
         if kind == "device":
@@ -124,9 +124,9 @@ def _flat(result: object) -> list[torch.Tensor]:
     if isinstance(result, torch.Tensor):
         return [result if result.is_cuda else result.cuda()]
     if isinstance(result, list | tuple):
-        return [one for value in result for one in _flat(value)]
+        return [tensor for value in result for tensor in _flat(value)]
     if isinstance(result, dict):
-        return [one for value in result.values() for one in _flat(value)]
+        return [tensor for value in result.values() for tensor in _flat(value)]
     if isinstance(result, bool | int | float):
         return [torch.tensor(result, device="cuda")]
     return []
@@ -138,14 +138,16 @@ def _gradients(
     forms: Sequence[Mapping[str, object]],
     tensors: Sequence[torch.Tensor],
 ) -> list[torch.Tensor]:
-    floating = [one for one in outputs if one.is_floating_point()]
-    pairs = [(one, g) for one, g in zip(floating, given, strict=False) if one.requires_grad]
+    floating = [tensor for tensor in outputs if tensor.is_floating_point()]
+    pairs = [
+        (tensor, g) for tensor, g in zip(floating, given, strict=False) if tensor.requires_grad
+    ]
     wanted = [t for form, t in zip(forms, tensors, strict=True) if form["gradient"]]
     if not pairs or not wanted:
         return []
     ends, starts = zip(*pairs, strict=True)
     results = torch.autograd.grad(ends, wanted, starts, allow_unused=True)
-    return [one for one in results if one is not None]
+    return [tensor for tensor in results if tensor is not None]
 
 
 def _dense(tensor: torch.Tensor) -> torch.Tensor:
