@@ -82,7 +82,7 @@ def _admit(
         sources = {
             (k, name): make(problem, k) for k in with_start for name, make in KERNELS[k].items()
         }
-    except Exception as error:
+    except Exception as error:  # a problem that raises is refused
         refused = _mode_verdict(refused=(_raised(problem, error),))
         modes = {mode: refused for mode, language in languages.items() if language in judged}
         return verdict(controls={}, devices={hardware: modes})

@@ -256,7 +256,7 @@ def _passes(problem: Problem, mutant: Mutant, cases: Sequence[Expected]) -> bool
     try:
         function = _compiled(problem, mutant)
         return all(_accepted(problem, function, case) for case in cases)
-    except Exception:
+    except Exception:  # a mutant may raise anything
         return False
 
 

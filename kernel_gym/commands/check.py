@@ -74,7 +74,7 @@ def check(
                 )
             except ValueError as error:
                 raise typer.BadParameter(str(error)) from None
-    except BaseException:
+    except BaseException:  # raised again below
         template.close()
         raise
     with evaluator, one_line_errors(), messages.status(f"evaluating on {device}"):

@@ -59,7 +59,7 @@ class StatedOutput:
 
 
 @dataclass(frozen=True)
-class Said:
+class PlacedOutput:
     """A returned tensor with the expected dtype, shape and strides. Its address is not checked."""
 
     address: int
@@ -80,7 +80,7 @@ class Wrong:
 class CallAnswer:
     """A worker's answer to a call: as many outputs as it returned."""
 
-    outputs: tuple[Said | Wrong, ...]
+    outputs: tuple[PlacedOutput | Wrong, ...]
     launches: int = 0
     refused: tuple[str, ...] = ()
     operators: frozenset[str] = frozenset()
@@ -149,7 +149,7 @@ def parse_call(answer: Mapping[str, object], stated: Sequence[StatedOutput]) -> 
     if not isinstance(described, list) or len(described) > MAX_OUTPUTS:
         raise BadAnswerError("the worker broke the protocol: its outputs are no short list")
     if len(described) != len(stated):
-        outputs: tuple[Said | Wrong, ...] = (Wrong("not looked at"),) * len(described)
+        outputs: tuple[PlacedOutput | Wrong, ...] = (Wrong("not looked at"),) * len(described)
     else:
         outputs = tuple(map(parse_output, described, stated))
     launches = answer.get("launches", 0)
@@ -159,7 +159,7 @@ def parse_call(answer: Mapping[str, object], stated: Sequence[StatedOutput]) -> 
     return CallAnswer(outputs, launches, refused, _computed(answer.get("operators", [])))
 
 
-def parse_output(described: object, stated: StatedOutput) -> Said | Wrong:
+def parse_output(described: object, stated: StatedOutput) -> PlacedOutput | Wrong:
     """Compares one described output with the one that the task expects. Builds no tensor."""
     if not isinstance(described, dict):
         return Wrong(f"found {NO_TENSOR}, expected a device tensor")
@@ -178,7 +178,7 @@ def parse_output(described: object, stated: StatedOutput) -> Said | Wrong:
         return Wrong(f"found torch.{inert_line(dtype, 40)}, expected {stated.dtype}")
     if not _contiguous(shape, strides):
         return Wrong(f"found strides {strides}, expected contiguous")
-    return Said(address, _place(described.get("start")))
+    return PlacedOutput(address, _place(described.get("start")))
 
 
 def parse_refused(value: object) -> tuple[str, ...]:

@@ -85,7 +85,7 @@ class Sessions(AbstractContextManager["Sessions"]):
         self._arch = describe(self.device).arch
         try:
             self.tasks = TaskSampler(task, self._arch, self._starts)
-        except Exception:
+        except BaseException:  # raised again
             self.close()
             raise
 

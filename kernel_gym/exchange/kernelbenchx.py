@@ -118,7 +118,7 @@ def _summary(method: str, replies: Sequence[ImportedReply]) -> dict[str, Any]:
     right = [reply for reply in replies if reply.right and reply.rows]
     rows = [row for reply in right for row in reply.rows]
     times = [sum(side) for side in zip(*rows, strict=True)] if rows else [0.0, 0.0]
-    whole = round(times[0] / times[1], 3) if times[1] else 0.0
+    speedup_of_all = round(times[0] / times[1], 3) if times[1] else 0.0
     ratios = [reply.ratio_of_sums for reply in right]
     counts = {
         "call": sum(reply.called for reply in replies),
@@ -137,7 +137,7 @@ def _summary(method: str, replies: Sequence[ImportedReply]) -> dict[str, Any]:
         "method": method,
         "total": total,
         **shares,
-        "avg_speedup": whole,
-        "avg_speedup_global": whole,
+        "avg_speedup": speedup_of_all,
+        "avg_speedup_global": speedup_of_all,
         "avg_speedup_per_task": round(sum(ratios) / len(ratios), 3) if ratios else 0.0,
     }

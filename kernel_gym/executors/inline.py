@@ -43,7 +43,7 @@ class InlineExecutor(Executor):
         try:
             task = get_task(request.task)
             future.set_result(self.evaluator.evaluate(task, request.source, request.seed))
-        except Exception as error:
+        except Exception as error:  # the waiting caller gets it
             future.set_exception(error)
         return future
 

@@ -119,7 +119,7 @@ class LocalWorker:
             try:
                 task = get_task(request.task)
                 evaluation = self._evaluator.evaluate(task, request.source, request.seed)
-            except BaseException as error:
+            except BaseException as error:  # the waiting caller gets it
                 future.set_exception(error)
             else:
                 future.set_result(evaluation)

@@ -98,7 +98,7 @@ def _serve(pipe: Connection, device: str, secret: RunSecret) -> None:
 
     try:
         evaluator = Evaluator(device, secret=secret)
-    except Exception as error:
+    except Exception as error:  # told to the parent
         pipe.send(_line(device, error))
         return
     with evaluator:
@@ -109,7 +109,7 @@ def _serve(pipe: Connection, device: str, secret: RunSecret) -> None:
                 return
             try:
                 pipe.send(evaluator.evaluate(get_task(task), source, seed))
-            except Exception as error:
+            except Exception as error:  # told to the parent
                 pipe.send(_line(device, error))
 
 

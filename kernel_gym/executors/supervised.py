@@ -170,7 +170,7 @@ class SupervisedExecutor(Executor):
         try:
             while not (self._closing and not self._runs and not self._queue):
                 self._step()
-        except BaseException as error:
+        except BaseException as error:  # told to all who wait
             self._end(error)
 
     def _end(self, error: BaseException) -> None:
@@ -234,7 +234,7 @@ class SupervisedExecutor(Executor):
                 continue
             try:
                 worker = self._make_worker()
-            except Exception as error:
+            except Exception as error:  # of any backend; the job is tried again
                 job = self._next()
                 if job is not None:
                     self._retry(job, f"a worker could not be made: {error}")
@@ -257,7 +257,7 @@ class SupervisedExecutor(Executor):
     def _run(self, job: _Job, worker: SupervisedWorker) -> None:
         try:
             future = worker.start(job.request)
-        except Exception as error:
+        except Exception as error:  # of any backend; the run ends with it
             future = Future()
             future.set_exception(error)
         self._runs[future] = _Run(job, worker, future, time.monotonic() + self.deadline)

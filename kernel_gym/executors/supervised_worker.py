@@ -45,5 +45,5 @@ def kill_lost(worker: SupervisedWorker) -> None:
     """Kills a worker that is lost anyway."""
     try:
         worker.kill()
-    except Exception:
+    except Exception:  # the worker is lost anyway
         log.exception("a lost worker could not be killed")

@@ -98,7 +98,7 @@ def _differences(evidence: Evidence, evaluation: Evaluation) -> list[str]:
         ),
     }
     return [
-        f"{name} is {found:.3f}, expected at least {stated:.3f}"
-        for name, (found, stated) in pairs.items()
-        if found is not None and found < MIN_SPEEDUP_SHARE * stated
+        f"{name} is {speedup:.3f}, expected at least {stated:.3f}"
+        for name, (speedup, stated) in pairs.items()
+        if speedup is not None and speedup < MIN_SPEEDUP_SHARE * stated
     ]

@@ -85,7 +85,7 @@ class DaemonPool(Generic[A, B]):
                 continue
             try:
                 result = self._work(item)
-            except BaseException as error:
+            except BaseException as error:  # the waiting caller gets it
                 future.set_exception(error)
             else:
                 future.set_result(result)
@@ -103,7 +103,7 @@ def in_order(futures: Sequence[Future[B]]) -> list[B]:
     """
     try:
         return [future.result() for future in futures]
-    except BaseException:
+    except BaseException:  # raised again below
         for future in futures:
             future.cancel()
         raise
@@ -127,7 +127,7 @@ def chained(first: Future[A], follow: Callable[[A], Future[B]]) -> Future[B]:
             return
         try:
             second = follow(done.result())
-        except BaseException as error:
+        except BaseException as error:  # the waiting caller gets it
             last.set_exception(error)
         else:
             second.add_done_callback(end)
@@ -142,5 +142,5 @@ def _pass_on(result: Callable[[], B], to: Future[B]) -> None:
         return
     try:
         to.set_result(result())
-    except BaseException as error:
+    except BaseException as error:  # the waiting caller gets it
         to.set_exception(error)

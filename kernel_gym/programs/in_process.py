@@ -30,7 +30,7 @@ def start() -> Simulation | None:
     recorder = ResultRecorder.from_environment("python", sys.orig_argv)
     try:
         simulation = _enable(settings, recorder)
-    except Exception as error:
+    except Exception as error:  # the program runs without a GPU and prints why
         text = f"the simulated GPU could not be brought up: {type(error).__name__}: {error}"
         if recorder is not None:
             recorder.failure(text)

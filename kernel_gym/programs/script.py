@@ -45,7 +45,7 @@ def main(fds: list[int], options: dict[str, Any]) -> None:
         run = _run_hip if header["language"] == "hip" else _run_python
         status = run(header, runtime)
         text = f"the program ended with status {status}" if status else ""
-    except BaseException as error:
+    except BaseException as error:  # the program's own code may raise anything
         text = f"{type(error).__name__}: {error}{_advice(error)}"
         detail = "" if runtime.gpu.fault else _trace(error, header["name"])
     if runtime.gpu.fault:  # whatever the program made of it

@@ -158,17 +158,17 @@ class ConfinedReference:
         return graph
 
     def _stated(
-        self, graph: TracedGraph, found: tuple[torch.Tensor, ...]
+        self, graph: TracedGraph, outputs: tuple[torch.Tensor, ...]
     ) -> tuple[torch.Tensor, ...]:
         """Leaves out inputs that the function writes to and does not return."""
         if self._count is None:
-            return found
-        least = len(found) - len(written_arguments(graph.nodes))
-        if not least <= self._count <= len(found):
+            return outputs
+        least = len(outputs) - len(written_arguments(graph.nodes))
+        if not least <= self._count <= len(outputs):
             raise ClaimError(
                 f"reference: found {least} outputs of {self._entry!r}, expected {self._count}"
             )
-        return found[: self._count]
+        return outputs[: self._count]
 
 
 def _named(node: Node, names: set[str]) -> Node:

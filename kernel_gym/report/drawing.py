@@ -143,7 +143,7 @@ def _for_page(svg: str, name: str, says: str) -> str:
     svg = _short_ids(svg, name)
     svg = re.sub(r"font-family: [^;]*; ", "", svg)
     svg = re.sub(r'<a xlink:href="#([\w-]+)"[^>]*>', r'<a href="#\1"><title>\1</title>', svg)
-    svg = _PLACES.sub(lambda found: _DIGITS.sub(r"\1", found.group()), svg)
+    svg = _PLACES.sub(lambda match: _DIGITS.sub(r"\1", match.group()), svg)
     svg = re.sub(r"\s*\n\s*", "\n", svg)
     for color, variable in _VARIABLES.items():
         svg = svg.replace(color, f"var({variable})")

@@ -120,8 +120,8 @@ def _task(task: TaskSummary) -> Row:
 
 
 def _groups(groups: dict[str, Any]) -> Iterable[Row]:
-    for factor, found in groups.items():
-        for level, row in found["levels"].items():
+    for factor, rows in groups.items():
+        for level, row in rows["levels"].items():
             yield {"factor": factor, "level": level, **_flat(row)}
 
 

@@ -125,10 +125,10 @@ def _cards(summary: RunSummary, metrics: Metrics) -> list[FigureCard]:
 
     copies = f"{summary.copies} by the start kernel" if summary.copies else ""
 
-    def card(found: Metrics, label: str, text: Callable[[float | None], str]) -> FigureCard:
-        known = found["low"] is not None
-        span = f"{text(found['low'])} to {text(found['high'])}" if known else ""
-        return FigureCard(text(found["value"]), label, span)
+    def card(metric: Metrics, label: str, text: Callable[[float | None], str]) -> FigureCard:
+        known = metric["low"] is not None
+        span = f"{text(metric['low'])} to {text(metric['high'])}" if known else ""
+        return FigureCard(text(metric["value"]), label, span)
 
     return [
         FigureCard(f"{summary.solved} of {len(summary.tasks)}", "tasks solved", copies),
@@ -176,9 +176,9 @@ def _plots(summary: RunSummary, tables: Tables) -> dict[str, list[Plot]]:
     return sections
 
 
-def _add_speeds(found: dict[str, list[Plot]], tables: Tables, clock: str) -> None:
+def _add_speeds(groups: dict[str, list[Plot]], tables: Tables, clock: str) -> None:
     """Adds the plots that need a correct attempt."""
-    found["speed"] += [
+    groups["speed"] += [
         Plot(
             "Speedups",
             Markup(plots.speedup_distribution(tables, clock)),
@@ -193,7 +193,7 @@ def _add_speeds(found: dict[str, list[Plot]], tables: Tables, clock: str) -> Non
             folded=len(tables["tasks"]) > OPEN_TASKS,
         ),
     ]
-    found["transfer"].append(
+    groups["transfer"].append(
         Plot(
             "Seen against unseen",
             Markup(hardware_plots.seen_against_unseen(tables, clock)),
@@ -201,7 +201,7 @@ def _add_speeds(found: dict[str, list[Plot]], tables: Tables, clock: str) -> Non
         )
     )
     if roof := hardware_plots.roofline(tables, clock):
-        found["transfer"].append(
+        groups["transfer"].append(
             Plot(
                 "Roofline",
                 Markup(roof),
@@ -210,7 +210,7 @@ def _add_speeds(found: dict[str, list[Plot]], tables: Tables, clock: str) -> Non
             )
         )
     if len(tables["trajectory"]) > 1:
-        found["turns"].append(
+        groups["turns"].append(
             Plot(
                 "Speed by turn",
                 Markup(plots.speed_by_turn(tables, clock)),

@@ -137,7 +137,7 @@ def _child(request: Fork, role: Role, fds: list[int], needed: tuple[str, ...]) -
             _become_worker(request, needed)
         importlib.import_module(role.module).main(fds, request.options)
         status = 0
-    except BaseException:
+    except BaseException:  # nothing may lead the child back into the template
         with contextlib.suppress(BaseException):
             traceback.print_exc()
     finally:

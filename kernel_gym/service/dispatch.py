@@ -92,7 +92,7 @@ class Dispatcher:
         while not self._stopping or self._running:
             try:
                 self._step()
-            except Exception as error:
+            except Exception as error:  # the service outlives every error
                 if self._stopping:
                     log.exception("what ran is queued again at the next start")
                     return
@@ -138,7 +138,7 @@ class Dispatcher:
         self._on_change(job.id)
         try:
             future = self._executor.submit(job.task, job.source, job.seed)
-        except Exception as error:
+        except Exception as error:  # passed on to the job
             future = Future()
             if self._stopping:
                 future.cancel()
@@ -157,7 +157,7 @@ class Dispatcher:
         try:
             evaluation = future.result()
             text = evaluation.model_dump_json()
-        except Exception as error:
+        except Exception as error:  # passed on to the job
             self._fail(job, error)
             return
         if self._store.finish(job, State.DONE, text):

@@ -343,7 +343,7 @@ class Store:
             try:
                 yield self._db
                 self._db.execute("COMMIT")
-            except BaseException:
+            except BaseException:  # raised again below
                 if self._db.in_transaction:  # SQLite ends it itself after some errors
                     self._db.execute("ROLLBACK")
                 raise

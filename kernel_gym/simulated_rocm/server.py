@@ -206,7 +206,7 @@ def main(channel: int, memory: int, program: int) -> None:
         serve(Server(gpu, _say), connection)
     except (EOFError, ConnectionError):
         pass  # the program ended without saying so
-    except Exception:
+    except Exception:  # the program gets an exit code
         traceback.print_exc()
         sys.exit(125)
 

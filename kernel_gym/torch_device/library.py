@@ -226,7 +226,7 @@ def _allocating(allocate: Callable[[int], int]) -> Callable[..., int]:
     def call(size: int, address: Any, error: int) -> int:
         try:
             address[0] = allocate(size)
-        except BaseException as failure:
+        except BaseException as failure:  # no exception may pass through C
             return _write(error, failure)
         return _DONE
 
@@ -239,7 +239,7 @@ def _reporting(work: Callable[..., None]) -> Callable[..., int]:
     def call(*args: Any) -> int:
         try:
             work(*args[:-1])
-        except BaseException as failure:
+        except BaseException as failure:  # no exception may pass through C
             return _write(args[-1], failure)
         return _DONE
 

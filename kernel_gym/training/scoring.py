@@ -116,7 +116,7 @@ class Scorer:
         self._known.add(key)
         try:
             future = self.executor.submit(task, source, seed)
-        except Exception as error:
+        except Exception as error:  # any error belongs to this reply alone
             future = Future()
             future.set_exception(error)
         future.add_done_callback(lambda done: self._write(reply, done))
@@ -130,7 +130,7 @@ class Scorer:
             if not reply.cached and evaluation.outcome is not Outcome.INFRA:
                 with self._writing:
                     append_line(self.ledger, evaluation)
-        except BaseException as error:
+        except BaseException as error:  # the waiting caller gets it
             reply.future.set_exception(error)
         else:
             reply.future.set_result(evaluation)
@@ -139,12 +139,12 @@ class Scorer:
         evaluation, value, error = None, None, ""
         try:
             evaluation = reply.future.result()
-        except Exception as failure:
+        except Exception as failure:  # any error belongs to this reply alone
             error = _logged(f"{reply.task} could not be evaluated", failure)
         else:
             try:
                 value = _finite(self.reward(evaluation, context.of(reply.source)).value)
-            except Exception as failure:
+            except Exception as failure:  # a user's reward may raise anything
                 error = _logged(f"the reward of a submission to {reply.task} failed", failure)
         if evaluation is None or evaluation.outcome is Outcome.INFRA:
             self._known.discard(reply.key)

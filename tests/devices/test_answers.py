@@ -8,7 +8,7 @@ import torch
 from kernel_gym.devices.answers import (
     MAX_OUTPUTS,
     BadAnswerError,
-    Said,
+    PlacedOutput,
     StatedOutput,
     Wrong,
     parse_call,
@@ -25,12 +25,14 @@ GOOD = {"address": 1 << 45, "shape": [2, 3], "strides": [3, 1], "dtype": "float1
 
 
 def test_what_is_expected_is_taken():
-    assert parse_output(GOOD, STATED) == Said(1 << 45)
-    assert parse_output(GOOD | {"start": 12}, STATED) == Said(1 << 45, 12)
+    assert parse_output(GOOD, STATED) == PlacedOutput(1 << 45)
+    assert parse_output(GOOD | {"start": 12}, STATED) == PlacedOutput(1 << 45, 12)
     one_row = StatedOutput("out", (1, 3), torch.float16)
-    assert parse_output(GOOD | {"shape": [1, 3], "strides": [77, 1]}, one_row) == Said(1 << 45)
+    assert parse_output(GOOD | {"shape": [1, 3], "strides": [77, 1]}, one_row) == PlacedOutput(
+        1 << 45
+    )
     empty = StatedOutput("out", (0, 3), torch.float16)
-    assert parse_output(GOOD | {"shape": [0, 3], "strides": [5, 5]}, empty) == Said(1 << 45)
+    assert parse_output(GOOD | {"shape": [0, 3], "strides": [5, 5]}, empty) == PlacedOutput(1 << 45)
 
 
 @pytest.mark.parametrize(

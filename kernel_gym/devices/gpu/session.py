@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from kernel_gym.devices.answers import (
-    Said,
+    PlacedOutput,
     Wrong,
     misplaced_text,
     parse_call,
@@ -213,7 +213,9 @@ class GpuSession:
             self.memory.wipe(place, size)
         return places
 
-    def _stated(self, loaded: LoadedCall, dims: Mapping[str, int]) -> tuple[Said | Wrong, ...]:
+    def _stated(
+        self, loaded: LoadedCall, dims: Mapping[str, int]
+    ) -> tuple[PlacedOutput | Wrong, ...]:
         """Compares the outputs of a plan with those that the task states."""
         with reading_an_answer():
             stated = stated_outputs(self._task.problem, dims)

@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 import torch
 
-from kernel_gym.devices.answers import Said, StatedOutput, Wrong, misplaced
+from kernel_gym.devices.answers import PlacedOutput, StatedOutput, Wrong, misplaced
 from kernel_gym.devices.base import OutputTensor
 
 Locate = Callable[[int, int], int | None]
@@ -17,7 +17,7 @@ View = Callable[[int, int], torch.Tensor]
 
 
 def read_outputs(
-    said: Sequence[Said | Wrong],
+    described: Sequence[PlacedOutput | Wrong],
     stated: Sequence[StatedOutput],
     inputs: Mapping[int, str],
     locate: Locate,
@@ -27,7 +27,7 @@ def read_outputs(
     """Copies the outputs of a call from the device, with the sizes that the task states.
 
     Args:
-        said: The tensors that the worker described, or what is wrong with them.
+        described: The tensors that the worker described, or what is wrong with them.
         stated: The outputs that the task states.
         inputs: The name of each input by its address; empty if a candidate may return the input.
         locate: Finds the allocation of a range.
@@ -38,9 +38,9 @@ def read_outputs(
         One output for each stated one. If the worker returned another number of values, one
         problem for each wrong value.
     """
-    if len(said) != len(stated):
+    if len(described) != len(stated):
         return tuple(
-            OutputTensor(None, output.problem) for output in said if isinstance(output, Wrong)
+            OutputTensor(None, output.problem) for output in described if isinstance(output, Wrong)
         )
     return tuple(
         OutputTensor(None, output.problem)
@@ -48,7 +48,7 @@ def read_outputs(
         else OutputTensor(None, wrong)
         if (wrong := misplaced(expected, output.address, first))
         else _read(output.address, expected, inputs, locate, view)
-        for output, expected in zip(said, stated, strict=True)
+        for output, expected in zip(described, stated, strict=True)
     )
 
 

@@ -90,7 +90,7 @@ def split(data: bytes, sizes: list[int]) -> list[bytes]:
         RefusedError: The sizes do not add up to the bytes.
     """
     if sum(sizes) != len(data):
-        raise RefusedError("the arguments do not have the sizes that are said")
+        raise RefusedError("the arguments do not have the sizes that are stated")
     values, at = [], 0
     for size in sizes:
         values.append(data[at : at + size])

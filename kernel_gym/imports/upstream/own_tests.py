@@ -51,7 +51,7 @@ def run(folder: Path, options: Mapping[str, Any]) -> dict[str, object]:
     signal.setitimer(signal.ITIMER_PROF, options["seconds"])
     try:
         expected = _answers(folder, options, options["pristine"])
-    except BaseException as error:
+    except BaseException as error:  # code of a suite may raise anything
         return {"called": False, "right": False, "message": f"the suite's code: {_line(error)}"}
     try:
         answers = _answers(folder, options, options["candidate"])
@@ -59,7 +59,7 @@ def run(folder: Path, options: Mapping[str, Any]) -> dict[str, object]:
         return {"called": False, "right": False, "message": _line(error)}
     try:
         RULES[options["rule"]](answers, expected, options["thresholds"])
-    except Exception as error:
+    except Exception as error:  # a candidate may return anything
         return {"called": True, "right": False, "message": _line(error)}
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)

@@ -85,7 +85,7 @@ class Connection:
     def _try(self, work: Callable[[], object], failed: int = _INVALID_VALUE) -> int:
         try:
             work()
-        except Exception as error:
+        except Exception as error:  # no exception may pass through C
             self.error = self.error or error
             return failed
         return _SUCCESS

@@ -95,8 +95,8 @@ def _resize_storage(storage: Any, size: int) -> Any:
     """Implements `UntypedStorage.resize_`, whose C++ part knows no such device."""
     if storage.device.type != "cuda":
         return _storage_resize(storage, size)
-    whole = torch.empty(0, dtype=torch.uint8, device="cuda").set_(storage)
-    torch.ops.inductor.resize_storage_bytes_(whole, size)
+    content = torch.empty(0, dtype=torch.uint8, device="cuda").set_(storage)
+    torch.ops.inductor.resize_storage_bytes_(content, size)
     return storage
 
 
