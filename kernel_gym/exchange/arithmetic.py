@@ -12,11 +12,11 @@ import math
 import operator
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 MAX_BITS = 256
 """Most bits of an integer, so that no power fills the memory."""
-_BINARY: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
+_BINARY: Mapping[type[ast.operator], Callable[[float, float], float]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,
@@ -24,7 +24,7 @@ _BINARY: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.FloorDiv: operator.floordiv,
     ast.Mod: operator.mod,
 }
-_COMPARE: Mapping[type[ast.cmpop], Callable[[Any, Any], Any]] = {
+_COMPARE: Mapping[type[ast.cmpop], Callable[[Any, Any], bool]] = {
     ast.Is: operator.is_,
     ast.IsNot: operator.is_not,
     ast.Eq: operator.eq,
@@ -32,7 +32,7 @@ _COMPARE: Mapping[type[ast.cmpop], Callable[[Any, Any], Any]] = {
     ast.Gt: operator.gt,
     ast.Lt: operator.lt,
 }
-_CALLS: Mapping[str, Callable[..., Any]] = {
+_CALLS: Mapping[str, Callable[..., float]] = {
     "float": float,
     "int": int,
     "len": len,
@@ -47,27 +47,29 @@ class UnknownValueError(ValueError):
 
 
 @dataclass(frozen=True)
-class Sized:
+class SizedTensor:
     """The shape of a tensor and the bytes of an element."""
 
     shape: tuple[int, ...]
     itemsize: int
 
 
-def result_of(function: ast.FunctionDef, arguments: Mapping[str, object]) -> float:
+Value: TypeAlias = "int | float | SizedTensor | tuple[Value, ...] | None"
+Names = Mapping[str, Value]
+
+
+def result_of(function: ast.FunctionDef, arguments: Names) -> float:
     """Returns the number that a function returns.
 
     Args:
         function: Its syntax tree.
-        arguments: The values of its parameters: numbers, `Sized`, None, or tuples of these.
+        arguments: The values of its parameters: numbers, `SizedTensor`, None, or tuples of these.
 
     Raises:
         UnknownValueError: It is no plain arithmetic on them, or returns no finite number.
     """
-    names: dict[str, Any] = dict(arguments)
     try:
-        value = _run(function.body, names)
-        number = float(value)
+        number = float(_number(_run(function.body, dict(arguments))))
     except UnknownValueError:
         raise
     except (TypeError, ValueError, ArithmeticError, LookupError, RecursionError) as error:
@@ -77,7 +79,7 @@ def result_of(function: ast.FunctionDef, arguments: Mapping[str, object]) -> flo
     return number
 
 
-def _run(body: list[ast.stmt], names: dict[str, Any]) -> Any:
+def _run(body: list[ast.stmt], names: dict[str, Value]) -> Value:
     """Runs statements up to a return, and gives its value; None if there is none."""
     for node in body:
         if isinstance(node, ast.Return) and node.value is not None:
@@ -96,17 +98,18 @@ def _run(body: list[ast.stmt], names: dict[str, Any]) -> Any:
     return None
 
 
-def _bind(target: ast.expr, value: Any, names: dict[str, Any]) -> None:
+def _bind(target: ast.expr, value: Value, names: dict[str, Value]) -> None:
     if isinstance(target, ast.Name):
         names[target.id] = value
         return
-    if not isinstance(target, ast.Tuple) or len(target.elts) != len(value):
+    parts = target.elts if isinstance(target, ast.Tuple) else []
+    if not isinstance(value, tuple) or len(parts) != len(value):
         raise UnknownValueError("found a target that does not fit")
-    for part, bound in zip(target.elts, value, strict=True):
+    for part, bound in zip(parts, value, strict=True):
         _bind(part, bound, names)
 
 
-def _value(node: ast.expr, names: Mapping[str, object]) -> Any:
+def _value(node: ast.expr, names: Names) -> Value:
     """The value of an expression."""
     kind = _KINDS.get(type(node))
     if kind is None:
@@ -114,19 +117,31 @@ def _value(node: ast.expr, names: Mapping[str, object]) -> Any:
     return kind(node, names)
 
 
-def _constant(node: Any, names: Mapping[str, Any]) -> Any:
+def _number(value: Value) -> int | float:
+    if not isinstance(value, int | float):
+        raise UnknownValueError("found no number")
+    return value
+
+
+def _whole_number(value: Value) -> int:
+    if not isinstance(value, int):
+        raise UnknownValueError("found no integer")
+    return value
+
+
+def _constant(node: ast.Constant, names: Names) -> Value:
     if not isinstance(node.value, int | float | None):
         raise UnknownValueError("found a text")
     return node.value
 
 
-def _negative(node: Any, names: Mapping[str, Any]) -> Any:
+def _negative(node: ast.UnaryOp, names: Names) -> Value:
     if not isinstance(node.op, ast.USub):
         raise UnknownValueError("found an operator")
-    return -_value(node.operand, names)
+    return -_number(_value(node.operand, names))
 
 
-def _comparison(node: Any, names: Mapping[str, Any]) -> Any:
+def _comparison(node: ast.Compare, names: Names) -> Value:
     if len(node.ops) != 1:
         raise UnknownValueError("found several comparisons")
     pair = _value(node.left, names), _value(node.comparators[0], names)
@@ -134,10 +149,9 @@ def _comparison(node: Any, names: Mapping[str, Any]) -> Any:
     return _COMPARE[type(node.ops[0])](*pair)
 
 
-def _binary(node: ast.BinOp, names: Mapping[str, object]) -> Any:
-    left, right = _value(node.left, names), _value(node.right, names)
-    if not isinstance(left, int | float) or not isinstance(right, int | float):
-        raise UnknownValueError("found no number")  # a tuple would be repeated
+def _binary(node: ast.BinOp, names: Names) -> Value:
+    """The result of an operator on two numbers: a tuple would be repeated."""
+    left, right = (_number(_value(side, names)) for side in (node.left, node.right))
     if isinstance(node.op, ast.Pow):
         if not isinstance(right, int) or not 0 <= right <= 4:
             raise UnknownValueError("found a large power")
@@ -149,21 +163,22 @@ def _binary(node: ast.BinOp, names: Mapping[str, object]) -> Any:
     return value
 
 
-def _require_flat(values: Iterable[object]) -> None:
+def _require_flat(values: Iterable[Value]) -> None:
     """Refuses tuples of tuples: comparing two of these may take forever."""
     for value in values:
         if isinstance(value, tuple) and any(isinstance(part, tuple) for part in value):
             raise UnknownValueError("found a tuple of tuples")
 
 
-def _attribute(value: object, name: str) -> Any:
-    if isinstance(value, Sized):
-        known = {"shape": value.shape, "ndim": len(value.shape), "itemsize": value.itemsize}
-        return known[name]
-    raise UnknownValueError(f"found an attribute {name:.40}")
+def _attribute(node: ast.Attribute, names: Names) -> Value:
+    value = _value(node.value, names)
+    if not isinstance(value, SizedTensor):
+        raise UnknownValueError(f"found an attribute {node.attr:.40}")
+    known: Names = {"shape": value.shape, "ndim": len(value.shape), "itemsize": value.itemsize}
+    return known[node.attr]
 
 
-def _call(node: ast.Call, names: Mapping[str, object]) -> Any:
+def _call(node: ast.Call, names: Names) -> Value:
     """The value of a method of a tensor, or of a known function."""
     if node.keywords:
         raise UnknownValueError("found a keyword")
@@ -174,16 +189,23 @@ def _call(node: ast.Call, names: Mapping[str, object]) -> Any:
     if not isinstance(node.func, ast.Attribute):
         raise UnknownValueError("found a call of a call")
     tensor = _value(node.func.value, names)
-    if not isinstance(tensor, Sized):
+    if not isinstance(tensor, SizedTensor):
         raise UnknownValueError(f"found a method {node.func.attr:.40}")
     if node.func.attr == "size":
-        return tensor.shape[arguments[0]] if arguments else tensor.shape
+        return tensor.shape[_whole_number(arguments[0])] if arguments else tensor.shape
     known = {"numel": math.prod(tensor.shape), "nelement": math.prod(tensor.shape)}
     return {**known, "element_size": tensor.itemsize, "dim": len(tensor.shape)}[node.func.attr]
 
 
-_KINDS: Mapping[type[ast.expr], Callable[[Any, Mapping[str, Any]], Any]] = {
-    ast.Attribute: lambda node, names: _attribute(_value(node.value, names), node.attr),
+def _item(node: ast.Subscript, names: Names) -> Value:
+    values = _value(node.value, names)
+    if not isinstance(values, tuple):
+        raise UnknownValueError("found an index of no tuple")
+    return values[_whole_number(_value(node.slice, names))]
+
+
+_KINDS: Mapping[type[ast.expr], Callable[[Any, Names], Value]] = {
+    ast.Attribute: _attribute,
     ast.BinOp: _binary,
     ast.Call: _call,
     ast.Compare: _comparison,
@@ -192,7 +214,7 @@ _KINDS: Mapping[type[ast.expr], Callable[[Any, Mapping[str, Any]], Any]] = {
         node.body if _value(node.test, names) else node.orelse, names
     ),
     ast.Name: lambda node, names: names[node.id],
-    ast.Subscript: lambda node, names: _value(node.value, names)[_value(node.slice, names)],
+    ast.Subscript: _item,
     ast.Tuple: lambda node, names: tuple(_value(part, names) for part in node.elts),
     ast.UnaryOp: _negative,
 }

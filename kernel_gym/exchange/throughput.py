@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from kernel_gym.exchange.arithmetic import Sized, UnknownValueError, result_of
+from kernel_gym.exchange.arithmetic import SizedTensor, UnknownValueError, result_of
 from kernel_gym.exchange.imported_replies import ImportedReply, checkout_of
 from kernel_gym.imports.readers.base import CheckoutError, read_text
 from kernel_gym.imports.readers.halves import parsed
@@ -61,7 +61,7 @@ def throughput(reply: ImportedReply) -> list[Throughput]:
         tensors = tensors_at(problem, workload.dims)
         if tensors is None or not workload.candidate_seconds or not workload.baseline_seconds:
             continue
-        inputs = [Sized(shape, dtype.itemsize) for shape, dtype in tensors]
+        inputs = [SizedTensor(shape, dtype.itemsize) for shape, dtype in tensors]
         moved = sum(torch.Size(part.shape).numel() * part.itemsize for part in inputs)
         counted = _counted(formulas.get("get_gbps"), inputs)
         operations = _counted(formulas.get("get_tflops"), inputs)
@@ -89,7 +89,7 @@ def _formulas(reply: ImportedReply) -> dict[str, ast.FunctionDef]:
     return {node.name: node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
 
 
-def _counted(function: ast.FunctionDef | None, inputs: list[Sized]) -> float | None:
+def _counted(function: ast.FunctionDef | None, inputs: list[SizedTensor]) -> float | None:
     """The amount by a formula of (self, inputs, milliseconds); None if it has no value here."""
     if function is None or len(function.args.args) != 3 or not inputs:
         return None

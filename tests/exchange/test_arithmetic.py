@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from kernel_gym.exchange.arithmetic import Sized, UnknownValueError, result_of
+from kernel_gym.exchange.arithmetic import SizedTensor, UnknownValueError, result_of
 
 DOUBLED = "".join(f"    {name} = ({name}, {name})\n" for name in "ab" * 40)
 
@@ -27,7 +27,7 @@ def function(body: str) -> ast.FunctionDef:
     ],
 )
 def test_arithmetic_on_sizes_has_a_value(body, value):
-    assert result_of(function(body), {"x": Sized((4, 6), 4)}) == pytest.approx(value)
+    assert result_of(function(body), {"x": SizedTensor((4, 6), 4)}) == pytest.approx(value)
 
 
 @pytest.mark.parametrize(
@@ -46,4 +46,4 @@ def test_arithmetic_on_sizes_has_a_value(body, value):
 )
 def test_anything_else_has_none(body):
     with pytest.raises(UnknownValueError):
-        result_of(function(body), {"x": Sized((4, 6), 4)})
+        result_of(function(body), {"x": SizedTensor((4, 6), 4)})
