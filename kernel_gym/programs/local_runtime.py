@@ -85,13 +85,14 @@ class LocalRuntime(SimRuntime):
 
     def install(self) -> None:
         """Makes this the GPU of PyTorch and Triton in this process."""
+        from kernel_gym.programs import cuda_calls
         from kernel_gym.simulated_rocm.late_extensions import install_when_imported
-        from kernel_gym.worker.sim import cuda_facade, torch_owner, triton_driver
+        from kernel_gym.worker.sim import torch_owner, triton_driver
 
         link, latency = sim_memory.HOST_LINK, sim_memory.HOST_COPY_LATENCY
         torch_owner.compute(self, self.gpu.spec, link, latency)
         triton_driver.install(self)
-        cuda_facade.install_for_program(self)
+        cuda_calls.install(self)
         install_when_imported(self)
         # A thread of PyTorch that still holds tensors when the interpreter ends would abort it.
         torch.autograd.set_multithreading_enabled(False)

@@ -7,9 +7,6 @@ raise, as they do in a CPU build of PyTorch.
 from __future__ import annotations
 
 import contextlib
-import functools
-import os
-import warnings
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -17,13 +14,10 @@ from typing import Any
 import torch
 import triton
 
-from kernel_gym.worker.sim import mixed_products
 from kernel_gym.worker.sim.properties import HostProperties
 from kernel_gym.worker.sim.runtime import SimRuntime
 
 HIP_VERSION = "6.4.0"
-_LIBRARIES: list[torch.library.Library] = []
-"""Operators that are registered in this process; they end with their library."""
 
 
 def properties_of(device: HostProperties) -> SimpleNamespace:
@@ -274,129 +268,6 @@ def _stream_calls(runtime: SimRuntime) -> dict[str, Any]:
         "graph_pool_handle": lambda: (0, 0),
         "is_current_stream_capturing": lambda: runtime.capturing,
     }
-
-
-def _random_calls() -> dict[str, Any]:
-    """The random numbers of a program. The first generator is the device's default one."""
-    default = torch.Generator(device="cuda")
-
-    def state(device: Any = "cuda") -> torch.Tensor:
-        return default.get_state()
-
-    def set_state(new: torch.Tensor, device: Any = "cuda") -> None:
-        default.set_state(new)
-
-    return {
-        "default_generators": (default,),
-        **dict.fromkeys(("manual_seed", "manual_seed_all"), lambda seed: default.manual_seed(seed)),
-        **dict.fromkeys(("seed", "seed_all"), lambda: default.seed()),
-        "initial_seed": lambda: default.initial_seed(),
-        "get_rng_state": state,
-        "get_rng_state_all": lambda: [state()],
-        "set_rng_state": set_state,
-        "set_rng_state_all": lambda states: set_state(states[0]),
-    }
-
-
-class _TypeOfTensors(type):
-    """The type of a class such as `torch.cuda.FloatTensor`, which makes tensors of one dtype."""
-
-    dtype: torch.dtype
-
-    def __call__(cls, *args: Any) -> torch.Tensor:
-        """Makes a tensor of these sizes, or with this content."""
-        if args and not isinstance(args[0], int):
-            return torch.tensor(args[0], dtype=cls.dtype, device="cuda")
-        return torch.empty(args or (0,), dtype=cls.dtype, device="cuda")
-
-    def __instancecheck__(cls, value: Any) -> bool:
-        """Whether a value is such a tensor."""
-        return isinstance(value, torch.Tensor) and value.is_cuda and value.dtype == cls.dtype
-
-
-_TYPES = {
-    "Float": torch.float32,
-    "Double": torch.float64,
-    "Half": torch.float16,
-    "BFloat16": torch.bfloat16,
-    "Long": torch.int64,
-    "Int": torch.int32,
-    "Short": torch.int16,
-    "Char": torch.int8,
-    "Byte": torch.uint8,
-    "Bool": torch.bool,
-}
-
-
-def _tensor_types() -> dict[str, type]:
-    names = {f"{name}Tensor": dtype for name, dtype in _TYPES.items()}
-    return {name: _TypeOfTensors(name, (), {"dtype": dtype}) for name, dtype in names.items()}
-
-
-def _make_storage(cls: type, *args: Any, device: Any = None, **options: Any) -> Any:
-    """Implements `torch.UntypedStorage(size, device=...)`, whose C++ part knows no such device."""
-    if device is None or torch.device(device).type != "cuda":
-        chosen = {} if device is None else {"device": device}
-        return _storage_new(cls, *args, **chosen, **options)
-    size = args[0] if args else 0
-    if isinstance(size, int):
-        return torch.empty(size, dtype=torch.uint8, device="cuda").untyped_storage()
-    return torch.tensor(list(size), dtype=torch.uint8, device="cuda").untyped_storage()
-
-
-_storage_new = torch.UntypedStorage.__new__
-
-
-def _resize_storage(storage: Any, size: int) -> Any:
-    """Implements `UntypedStorage.resize_`, whose C++ part knows no such device."""
-    if storage.device.type != "cuda":
-        return _storage_resize(storage, size)
-    whole = torch.empty(0, dtype=torch.uint8, device="cuda").set_(storage)
-    torch.ops.inductor.resize_storage_bytes_(whole, size)
-    return storage
-
-
-_storage_resize = torch.UntypedStorage.resize_
-
-
-def _empty_strided(size: Any, stride: Any, dtype: torch.dtype) -> torch.Tensor:
-    """Implements the allocator of code that PyTorch's compiler has written for a GPU."""
-    return torch.empty_strided(size, stride, dtype=dtype, device="cuda")
-
-
-def install_for_program(runtime: SimRuntime) -> None:
-    """Replaces also what a candidate does not need: random numbers, ranges for profilers."""
-    install(runtime)
-    _LIBRARIES.append(mixed_products.install())
-    _run_eagerly()
-    for name, value in (_random_calls() | _tensor_types()).items():
-        setattr(torch.cuda, name, value)
-    storages: Any = torch.UntypedStorage
-    storages.__new__, storages.resize_ = _make_storage, _resize_storage
-    written: Any = torch._C._dynamo.guards
-    written._empty_strided_cuda = _empty_strided
-    ranges: Any = torch.cuda.nvtx
-    ranges._nvtx = SimpleNamespace(
-        rangePushA=lambda text: 0,
-        rangePop=lambda: 0,
-        rangeStartA=lambda text: 0,
-        rangeEnd=lambda number: None,
-        markA=lambda text: None,
-    )
-
-
-def _run_eagerly() -> None:
-    """Lets `torch.compile` return its argument, and warn that it does."""
-    os.environ.setdefault("TORCHDYNAMO_DISABLE", "1")
-    compiled = torch.compile
-
-    @functools.wraps(compiled)
-    def compile(*args: Any, **options: Any) -> Any:
-        text = "torch.compile does not compile on a simulated GPU: the model runs eagerly"
-        warnings.warn(text, RuntimeWarning, stacklevel=2)
-        return compiled(*args, **options)
-
-    torch.compile = compile
 
 
 def install(runtime: SimRuntime) -> None:
