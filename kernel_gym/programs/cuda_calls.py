@@ -1,4 +1,4 @@
-"""What a program asks of `torch.cuda` and a candidate does not: random numbers, typed tensors, storages."""
+"""The part of `torch.cuda` that programs need and candidates do not, such as random numbers."""
 
 from __future__ import annotations
 

@@ -45,7 +45,8 @@ def _prepare(runtime: SimRuntime) -> None:
     built: Any = torch._C  # without its allocator Inductor launches kernels instead of graphs
     built._cuda_cudaCachingAllocator_is_enabled = lambda: False
     benchmarking.register_benchmarker("cuda", _timer(runtime), override=True)
-    for kind in (benchmarking.TritonBenchmarker, benchmarking.InductorBenchmarker):
+    kinds: Any = (benchmarking.TritonBenchmarker, benchmarking.InductorBenchmarker)
+    for kind in kinds:
         kind.benchmark_gpu = _timer(runtime)
 
 
