@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import typer
 
-from benchmarks import evaluation_cost, hostile, operators, page, renewal, scale, tasks_page
+from benchmarks import (
+    compiled_graphs,
+    evaluation_cost,
+    hostile,
+    operators,
+    page,
+    renewal,
+    scale,
+    tasks_page,
+)
 from benchmarks.outside import app as outside
 from benchmarks.simulator import app as simulator
 
@@ -24,6 +33,7 @@ app.command()(simulator.simulator)
 app.command()(simulator.record)
 app.command()(operators.operators)
 app.command()(scale.scale)
+app.command()(compiled_graphs.compiled_graphs)
 app.command()(evaluation_cost.evaluation_cost)
 app.command()(hostile.hostile)
 

@@ -18,5 +18,5 @@ def modelled_head_room(problem: Problem, spec: DeviceSpec) -> float | None:
         dims = workload.dims
         kinds = problem.dtypes_at(dims)
         roofline = spec.roofline_seconds(problem.bytes(dims), problem.flops(dims), *kinds)
-        ratios.append(seconds / (roofline + spec.launch_seconds))
+        ratios.append(seconds / (roofline + spec.shortest_kernel_seconds))
     return geometric_mean(ratios)

@@ -48,8 +48,16 @@ class DeviceSpec:
     flush_bytes: int
     launch_seconds: float = 2e-6
     """Device-side cost of one launch in a busy stream (assumed, not measured)."""
+    trip_seconds: float = 0.0
+    """Seconds of the shortest kernel that reads and writes memory beyond its launch, as the timing
+    model of the simulator has them; 0 for a GPU without such a model."""
     achievable: float = 0.8
     """Share of the memory bandwidth that a good kernel reaches (assumed, not measured)."""
+
+    @property
+    def shortest_kernel_seconds(self) -> float:
+        """Seconds of the shortest kernel that reads and writes memory, with its launch."""
+        return self.launch_seconds + self.trip_seconds
 
     def roofline_seconds(self, moved_bytes: int, flops: int, *dtypes: torch.dtype) -> float:
         """Returns the roofline time in seconds: Williams et al., CACM 52(4), 2009.
@@ -63,10 +71,15 @@ class DeviceSpec:
         return max(moved_bytes / self.memory_bandwidth, flops / rate)
 
     def operator_seconds(self, moved_bytes: int, flops: int, dtype: torch.dtype) -> float:
-        """Returns the modelled time of a library operator: a launch and its achievable roofline."""
+        """Returns the modelled time of one kernel of a library.
+
+        It is that of the shortest kernel and the achievable roofline, so that a library's kernel
+        pays what a simulated kernel has to pay.
+        """
         moving = self.roofline_seconds(moved_bytes, 0, dtype) / self.achievable
         share = library_share(flops, dtype in self.matrix_rate)
-        return self.launch_seconds + max(moving, self.roofline_seconds(0, flops, dtype) / share)
+        computing = self.roofline_seconds(0, flops, dtype) / share
+        return self.shortest_kernel_seconds + max(moving, computing)
 
     @property
     def facts(self) -> str:
@@ -96,6 +109,7 @@ MI300X = DeviceSpec(
     lds_bytes=64 * 1024,
     wavefront=64,
     flush_bytes=512 << 20,
+    trip_seconds=0.55e-6,
 )
 """AMD Instinct MI300X data sheet, dense peaks at 2.1 GHz."""
 
@@ -109,6 +123,7 @@ MI250X = DeviceSpec(
     lds_bytes=64 * 1024,
     wavefront=64,
     flush_bytes=64 << 20,
+    trip_seconds=0.54e-6,
 )
 """AMD Instinct MI250X data sheet, half of the package: one HIP device."""
 
@@ -128,6 +143,7 @@ MI355X = DeviceSpec(
     lds_bytes=160 * 1024,
     wavefront=64,
     flush_bytes=512 << 20,
+    trip_seconds=0.485e-6,
 )
 """AMD Instinct MI355X data sheet, dense peaks."""
 

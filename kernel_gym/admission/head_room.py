@@ -55,11 +55,11 @@ class HeadRoom:
         seconds = [result.baseline_seconds for result in results]
         if task.baseline == "torch":
             seconds = [*self._reference_seconds(task.problem)]
-        launch, ratios = self._device.description.spec.launch_seconds, []
+        shortest, ratios = self._device.description.spec.shortest_kernel_seconds, []
         for time, result in zip(seconds, results, strict=True):
             if time is None or result.roofline_seconds is None:
                 return None
-            ratios.append(time / (launch + result.roofline_seconds))
+            ratios.append(time / (shortest + result.roofline_seconds))
         mean = geometric_mean(ratios)
         return None if mean is None else round(mean, 3)
 
@@ -76,7 +76,7 @@ class HeadRoom:
         for seconds, workload in zip(self._reference_seconds(problem), workloads, strict=True):
             moved, flops = problem.bytes(workload.dims), problem.flops(workload.dims)
             least = spec.roofline_seconds(moved, flops, *problem.dtypes_at(workload.dims))
-            ratios.append(seconds / (spec.launch_seconds + least))
+            ratios.append(seconds / (spec.shortest_kernel_seconds + least))
         mean = geometric_mean(ratios)
         return None if mean is None else round(mean, 3)
 

@@ -74,7 +74,7 @@ class DeviceVerdict(BaseModel):
     speedup: float | None = None
     """The speedup of the suite's own kernel over itself, which must be about 1."""
     compiled: CompiledBaseline | None = None
-    """The compiled baseline of a traced task. None on a simulated device, and of other tasks."""
+    """The compiled baseline of a traced task, and None of other tasks."""
 
 
 class ManifestEntry(BaseModel):

@@ -80,9 +80,12 @@ def compare(problem: Problem, expected: Expected, outputs: tuple[torch.Tensor, .
 
 
 class ExpectedCache:
-    """Caches the most recently used values, up to a number of bytes. Thread-safe."""
+    """Caches the most recently used values, up to a number of bytes. Thread-safe.
 
-    def __init__(self, capacity: int = 1 << 30) -> None:
+    Evaluations of a group of replies have the same values; those of another task or seed do not.
+    """
+
+    def __init__(self, capacity: int = 256 << 20) -> None:
         self._capacity = capacity
         self._held = 0
         self._entries: OrderedDict[tuple[str, str, int, str], Expected] = OrderedDict()

@@ -22,11 +22,12 @@ def profiled_kernels(attempt: Attempt) -> tuple[KernelFacts, ...]:
 def _room(attempt: Attempt, place: int) -> tuple[float, float]:
     """Returns by what factor the paid speedup of a workload could rise, and the time could fall.
 
-    The least time is the roofline and one launch. The paid speedup is clamped to `RATIO_CLAMP`. If
-    a later check failed, the baseline was not timed, and nothing is clamped.
+    The least time is the roofline and the shortest kernel. The paid speedup is clamped to
+    `RATIO_CLAMP`. If a later check failed, the baseline was not timed, and nothing is clamped.
     """
     workload, result = attempt.workloads[place], attempt.results[place]
-    least = attempt.roofline_seconds(workload) + attempt.device.description.spec.launch_seconds
+    least = attempt.device.description.spec.shortest_kernel_seconds
+    least += attempt.roofline_seconds(workload)
     factor = (result.candidate_seconds or least) / least
     if result.baseline_seconds is None or not result.speedup:
         return factor, factor

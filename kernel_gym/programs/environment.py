@@ -9,11 +9,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from kernel_gym.simulated_rocm import settings as variables
-from kernel_gym.simulated_rocm.folders import compiler_folder, library_folder
+from kernel_gym.simulated_rocm.folders import compiler_folder, library_folder, rocm_folder
 from kernel_gym.simulated_rocm.settings import SimSettings
 
 HOOK = Path(__file__).with_name("hook")
 """The folder with the `sitecustomize` that brings the GPU up in a Python."""
+DEFAULT_ROCM = Path("/opt/rocm")
+"""The folder that programs take for ROCm's without `ROCM_PATH`."""
 
 
 def environment(settings: SimSettings, outer: Mapping[str, str] = os.environ) -> dict[str, str]:
@@ -30,11 +32,13 @@ def environment(settings: SimSettings, outer: Mapping[str, str] = os.environ) ->
     inner |= settings.to_environment()
     _put_first(inner, "PYTHONPATH", HOOK)
     _put_first(inner, "PATH", Path(sys.executable).parent)
-    libraries, compiler = library_folder(), compiler_folder()
+    libraries, compiler, rocm = library_folder(), compiler_folder(), rocm_folder()
     if libraries is not None:
         _put_first(inner, "LD_LIBRARY_PATH", libraries)
     if compiler is not None and shutil.which("hipcc", path=inner["PATH"]) is None:
         _put_first(inner, "PATH", compiler)
+    if rocm is not None and not DEFAULT_ROCM.exists():
+        inner.setdefault("ROCM_PATH", str(rocm))
     return inner
 
 

@@ -6,6 +6,7 @@ Host code may read device memory here. Candidates never run like this.
 from __future__ import annotations
 
 import ctypes
+import importlib.util
 import os
 import sys
 
@@ -23,6 +24,7 @@ from kernel_gym.protocol.request import Request, encode, encode_answer
 from kernel_gym.sandbox import host_memory
 from kernel_gym.sandbox.channel import ChannelMessage
 from kernel_gym.torch_device import library
+from kernel_gym.worker.hip.connection import Connection
 from kernel_gym.worker.sim.runtime import DeviceError, SimRuntime
 
 MAX_DEVICE_BYTES = 8 << 30
@@ -85,18 +87,26 @@ class LocalRuntime(SimRuntime):
 
     def install(self) -> None:
         """Makes this the GPU of PyTorch and Triton in this process."""
+        from kernel_gym.programs import cuda_calls
         from kernel_gym.simulated_rocm.late_extensions import install_when_imported
-        from kernel_gym.worker.sim import program_facade, torch_owner, triton_driver
+        from kernel_gym.worker.sim import torch_owner, triton_driver
 
         link, latency = sim_memory.HOST_LINK, sim_memory.HOST_COPY_LATENCY
         torch_owner.compute(self, self.gpu.spec, link, latency)
         triton_driver.install(self)
-        program_facade.install(self)
-        install_when_imported(self)
+        cuda_calls.install(self)
+        install_when_imported()
+        self._connection = self._connect_hip()
         # A thread of PyTorch that still holds tensors when the interpreter ends would abort it.
         torch.autograd.set_multithreading_enabled(False)
         for name, value in triton_versions.ENVIRONMENT.items():
             os.environ.setdefault(name, value)
+
+    def _connect_hip(self) -> Connection | None:
+        """Makes this the GPU of libraries that call HIP; None where its runtime is not built."""
+        if importlib.util.find_spec("kernel_gym.simulated_rocm._hip_runtime") is None:
+            return None
+        return Connection(self, b"")
 
     @property
     def seconds(self) -> float:

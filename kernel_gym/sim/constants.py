@@ -21,7 +21,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-TIMING_MODEL_VERSION = "7"
+TIMING_MODEL_VERSION = "8"
 """Rises with every change of a modelled time. Records carry it; times of two versions differ."""
 
 # ---- layout

@@ -1,7 +1,8 @@
 """PyTorch extensions in HIP on a simulated GPU: `torch.utils.cpp_extension.load` and `load_inline`.
 
 PyTorch's own functions need a build of PyTorch for ROCm. These compile with our `hipcc` against the
-headers of the PyTorch that is there. The extension uses the GPU of the process, as its tensors do.
+headers of the PyTorch that is there. The extension uses the GPU of the process, like every library
+that calls HIP.
 Extensions that are built by `setup.py` are not covered.
 """
 
@@ -21,8 +22,6 @@ import torch
 
 from kernel_gym.devices.sim.read_headers import are_unchanged, keep_read_files
 from kernel_gym.simulated_rocm.folders import compiler_folder
-from kernel_gym.worker.hip.connection import Connection
-from kernel_gym.worker.sim.runtime import SimRuntime
 
 DEVICE_SOURCES = (".hip", ".cu")
 HEADERS = Path(__file__).with_name("torch_include")
@@ -34,19 +33,14 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {{
 }}
 """
 _originals: dict[str, Callable[..., Any]] = {}
-_connections: list[Connection] = []
 
 
 class ExtensionError(RuntimeError):
     """An extension does not build. The text has the compiler's messages."""
 
 
-def install(runtime: SimRuntime) -> None:
-    """Makes extensions in HIP use a GPU, and PyTorch's functions build them.
-
-    Args:
-        runtime: The GPU of this process.
-    """
+def install() -> None:
+    """Makes PyTorch's functions build extensions in HIP."""
     # Not at the top: the import of that module calls this function (late_extensions.py).
     import torch.utils.cpp_extension as torch_extensions
 
@@ -54,7 +48,6 @@ def install(runtime: SimRuntime) -> None:
         _originals.update(load=torch_extensions.load, load_inline=torch_extensions.load_inline)
         for function in (load, load_inline):
             setattr(torch_extensions, function.__name__, function)
-    _connections[:] = [Connection(runtime, b"")]
 
 
 def load(name: str, sources: str | Sequence[str], *args: Any, **options: Any) -> Any:

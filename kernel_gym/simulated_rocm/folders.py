@@ -62,6 +62,22 @@ def compiler_folder() -> Path | None:
     return folder
 
 
+def rocm_folder() -> Path | None:
+    """Returns the folder that stands for ROCm's own; None without a linker.
+
+    Compilers that come without a linker, such as FlyDSL's, look for ROCm's below this folder.
+    """
+    chain = hip_toolchain()
+    if not isinstance(chain, HipToolchain):
+        return None
+    linker = Path(chain.clang).resolve().with_name("ld.lld")
+    if not linker.exists():
+        return None
+    folder = _own_folder("llvm/bin")
+    _link(folder / linker.name, linker)
+    return folder.parent.parent
+
+
 def _bundler() -> str | None:
     """The bundler of the compiler; Debian has it in another package."""
     chain = hip_toolchain()

@@ -6,40 +6,30 @@ The import of `torch.utils.cpp_extension` takes 0.6 s, and most programs do with
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 from typing import Any
 
-from kernel_gym.worker.sim.runtime import SimRuntime
-
 MODULE = "torch.utils.cpp_extension"
 
 
-def install_when_imported(runtime: SimRuntime) -> None:
-    """Makes `load` and `load_inline` build HIP for a GPU, as soon as their module is imported.
-
-    Args:
-        runtime: The GPU of this process.
-    """
+def install_when_imported() -> None:
+    """Makes `load` and `load_inline` build HIP for a GPU, as soon as their module is imported."""
     if MODULE in sys.modules:
-        _install(runtime)
+        _install()
     else:
-        sys.meta_path.insert(0, _Finder(lambda: _install(runtime)))
+        sys.meta_path.insert(0, _Finder())
 
 
-def _install(runtime: SimRuntime) -> None:
+def _install() -> None:
     from kernel_gym.simulated_rocm import extensions  # imports the module
 
-    extensions.install(runtime)
+    extensions.install()
 
 
 class _Finder(MetaPathFinder):
-    """Finds the one module and gives it a loader that calls a function afterwards."""
-
-    def __init__(self, afterwards: Callable[[], None]) -> None:
-        self._afterwards = afterwards
+    """Finds the module and gives it a loader that installs the extensions afterwards."""
 
     def find_spec(self, name: str, path: Any, target: Any = None) -> ModuleSpec | None:
         if name != MODULE:
@@ -47,18 +37,17 @@ class _Finder(MetaPathFinder):
         sys.meta_path.remove(self)
         spec = PathFinder.find_spec(name, path)
         if spec is not None and spec.loader is not None:
-            spec.loader = _Loader(spec.loader, self._afterwards)
+            spec.loader = _Loader(spec.loader)
         return spec
 
 
 class _Loader(Loader):
-    def __init__(self, loader: Loader, afterwards: Callable[[], None]) -> None:
+    def __init__(self, loader: Loader) -> None:
         self._loader = loader
-        self._afterwards = afterwards
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
         return self._loader.create_module(spec)
 
     def exec_module(self, module: ModuleType) -> None:
         self._loader.exec_module(module)
-        self._afterwards()
+        _install()

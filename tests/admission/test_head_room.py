@@ -13,7 +13,7 @@ from kernel_gym.devices.gpu.vendors import data_sheet
 from kernel_gym.records import Clock, Evaluation, Outcome, Stage, WorkloadResult
 from kernel_gym.tasks import Scale, get_task, train_workloads
 
-LAUNCH = data_sheet("NVIDIA H200").launch_seconds
+LAUNCH = data_sheet("NVIDIA H200").shortest_kernel_seconds
 TASK = get_task("triton2triton/silu")
 
 

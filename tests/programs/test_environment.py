@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from kernel_gym.devices.sim.toolchain import HipToolchain, hip_toolchain
 from kernel_gym.errors import InputError
+from kernel_gym.programs import environment as environments
 from kernel_gym.programs.environment import HOOK, environment
 from kernel_gym.simulated_rocm.settings import SimSettings
 
@@ -40,6 +42,52 @@ def test_folders_come_first_once_and_settings_of_an_outer_command_go():
     assert str(Path(sys.executable).parent) in inner["PATH"].split(":")
     assert "KERNEL_GYM_SIM_AUDIT" not in inner
     assert inner["KERNEL_GYM_SIM_DEVICE"] == "sim:gfx942"
+
+
+def test_a_linker_is_where_programs_look_for_that_of_rocm(monkeypatch, tmp_path):
+    if not isinstance(hip_toolchain(), HipToolchain):
+        pytest.skip("the linker comes with the compiler of HIP")
+    monkeypatch.setattr(environments, "DEFAULT_ROCM", tmp_path / "none")
+    root = Path(environment(SimSettings(), {})["ROCM_PATH"])
+    assert (root / "llvm/bin/ld.lld").exists()
+    assert environment(SimSettings(), {"ROCM_PATH": "/mine"})["ROCM_PATH"] == "/mine"
+    monkeypatch.setattr(environments, "DEFAULT_ROCM", tmp_path)
+    assert "ROCM_PATH" not in environment(SimSettings(), {})
+
+
+LIBRARY = """
+import ctypes
+import kernel_gym
+kernel_gym.enable_simulation(threads=1)
+import torch
+from kernel_gym.simulated_rocm.folders import library_folder
+
+x = torch.arange(4.0, device="cuda")
+hip = ctypes.CDLL(str(library_folder() / "libamdhip64.so.7"))
+values = (ctypes.c_float * 4)()
+assert hip.hipMemcpy(values, ctypes.c_void_p(x.data_ptr()), 16, 2) == 0
+assert list(values) == [0, 1, 2, 3]
+
+function, status = ctypes.c_void_p(), ctypes.c_int()
+def look_up(name):
+    flags = ctypes.c_uint64(0)
+    return hip.hipGetProcAddress(
+        name, ctypes.byref(function), 60000000, flags, ctypes.byref(status)
+    )
+
+assert (look_up(b"hipMemcpy"), status.value) == (0, 0)
+copy = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 2, ctypes.c_size_t, ctypes.c_int)
+x += 1
+assert copy(function.value)(ctypes.addressof(values), x.data_ptr(), 16, 2) == 0
+assert list(values) == [1, 2, 3, 4]
+for name in (b"hipNothing", b"malloc"):
+    assert (look_up(name), function.value, status.value) == (500, None, 1)
+"""
+
+
+def test_a_library_that_calls_hip_has_the_gpu_of_its_process():
+    done = subprocess.run([sys.executable, "-c", LIBRARY], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 def test_the_hook_runs_the_sitecustomize_that_it_hides(tmp_path):

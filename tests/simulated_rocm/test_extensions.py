@@ -12,13 +12,12 @@ from kernel_gym.devices.sim.toolchain import HipToolchain, hip_toolchain
 
 SOURCE = Path(__file__).with_name("host_runtime") / "extension.hip"
 RUN = """
-import array, struct, sys
+import struct, sys
+import kernel_gym
+runtime = kernel_gym.enable_simulation(threads=1).runtime
 import torch.utils.cpp_extension as extensions
-from kernel_gym.simulated_rocm.extensions import ExtensionError, install
-from kernel_gym.programs.local_runtime import LocalRuntime
+from kernel_gym.simulated_rocm.extensions import ExtensionError
 source, folder = sys.argv[1:]
-runtime = LocalRuntime()
-install(runtime)
 module = extensions.load("extension", [source], build_directory=folder)
 address = runtime.allocate(256)
 runtime.upload(address, struct.pack("<64f", *range(64)))

@@ -1,14 +1,6 @@
 """Small programs for a GPU, as people write them, each of which must run on the simulated one."""
 
 SNIPPETS = {
-    "compile": """
-import warnings
-with warnings.catch_warnings(record=True) as caught:
-    warnings.simplefilter("always")
-    doubled = torch.compile(lambda x: x * 2)(torch.ones(3, device="cuda"))
-assert doubled.tolist() == [2, 2, 2]
-assert [str(w.message) for w in caught if "runs eagerly" in str(w.message)], caught
-""",
     "backward": """
 x = torch.randn(4, device="cuda", requires_grad=True)
 (x * 2).sum().backward()

@@ -114,7 +114,7 @@ def seconds_of(
     flops = counter(*given, **named, out_val=out) if counter else 0
     dtype = results[0].dtype if results else torch.float32
     seconds = spec.operator_seconds(int(moved * cost.passes), flops, dtype)
-    return seconds + (cost.launches - 1) * spec.launch_seconds + cost.waiting
+    return seconds + (cost.launches - 1) * spec.shortest_kernel_seconds + cost.waiting
 
 
 def _cost(

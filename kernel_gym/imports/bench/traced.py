@@ -1,7 +1,7 @@
 """Admits traced problems without a start kernel: by their values, and by the reference's time.
 
 Values are checked at the sizes of the simulator on every device. On a GPU the reference is checked
-and timed at full sizes as well, beside its form that `torch.compile` makes.
+at full sizes as well. Its time is taken beside that of the form that `torch.compile` makes.
 """
 
 from __future__ import annotations
@@ -47,8 +47,7 @@ def admit_traced(task: Task, opened: OpenedDevice) -> DeviceVerdict:
                 for text in wrong
             )
         room = opened.rooms.of_reference(problem)
-        if device.description.scale is Scale.FULL:
-            compiled = opened.compiled.measure(problem, device)
+        compiled = opened.compiled.measure(problem, device)
     except MissingMemory as error:
         return _unsupported(f"needs more memory than there is: {error}")
     except (Missing, ReferenceFailed) as error:

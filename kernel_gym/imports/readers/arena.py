@@ -32,9 +32,9 @@ from kernel_gym.tasks.problem import Problem
 MAX_FILE_BYTES = 8 << 20
 """Most bytes of one file of a task that is carried along."""
 REASONS = {
-    "flydsl2flydsl": "FlyDSL: its compiler is not public",
-    "torch2flydsl": "FlyDSL: its compiler is not public",
-    "triton2flydsl": "FlyDSL: its compiler is not public",
+    "flydsl2flydsl": "FlyDSL: candidates in it are not judged yet",
+    "torch2flydsl": "FlyDSL: candidates in it are not judged yet",
+    "triton2flydsl": "FlyDSL: candidates in it are not judged yet",
     "image_kernel": "image: its sources are in a container image",
     "repository": "repository: it builds another repository",
 }

@@ -68,7 +68,8 @@ class _OperatorCost(OperatorMode):
         flops = counter(*args, **kwargs, out_val=out) if counter else 0
         dtype = results[0].dtype if results else torch.float32
         self.seconds += self.spec.operator_seconds(int(moved * cost.passes), flops, dtype)
-        self.seconds += (cost.launches - 1) * self.spec.launch_seconds + cost.waiting
+        self.seconds += (cost.launches - 1) * self.spec.shortest_kernel_seconds
+        self.seconds += cost.waiting
         return out
 
 

@@ -618,6 +618,15 @@ int hip_pack(const char* kernel, void** args, std::string* segment) {
 
 std::string hip_compiler() { return installation().compiler; }
 
+void* hip_function(const char* name) {
+  Dl_info info = {};
+  if (std::strncmp(name, "hip", 3) || !dladdr(reinterpret_cast<void*>(&hip_function), &info)) {
+    return nullptr;
+  }
+  static void* const library = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+  return library ? dlsym(library, name) : nullptr;
+}
+
 Callbacks hip_start_process(Device* device) {
   State& s = state();
   s.file = memfd_create("kernel-gym-device", MFD_CLOEXEC);

@@ -72,4 +72,5 @@ struct Device {
 Callbacks hip_start_process(Device* device);
 // The arguments of a launch, laid out as the kernel's segment. Only with that process.
 int hip_pack(const char* kernel, void** args, std::string* segment);
-std::string hip_compiler();  // the path of hipcc
+std::string hip_compiler();            // the path of hipcc
+void* hip_function(const char* name);  // a function of the runtime, or null

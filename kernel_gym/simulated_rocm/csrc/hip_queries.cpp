@@ -134,6 +134,13 @@ int hipDeviceTotalMem(size_t* bytes, int ordinal) {
 }
 int hipDriverGetVersion(int* version) { return hip_store(version, 60000000); }
 int hipRuntimeGetVersion(int* version) { return hipDriverGetVersion(version); }
+// The status is 0 for a function of this runtime and 1 for a name that it lacks.
+int hipGetProcAddress(const char* name, void** function, int, uint64_t, int* status) {
+  if (!name || !function) return hip_note(kInvalidValue);
+  *function = hip_function(name);
+  if (status) *status = *function ? 0 : 1;
+  return hip_note(*function ? kSuccess : kNotFound);
+}
 int hipDeviceGetAttribute(int* value, int number, int ordinal) {
   if (!value) return hip_note(kInvalidValue);
   return hip_note(ordinal == 0 ? attribute(number, value) : kInvalidDevice);

@@ -50,7 +50,7 @@ def compute(runtime: SimRuntime, spec: DeviceSpec, link: float, latency: float) 
     library.connect(library.COMPUTE, runtime.allocate)
     _accept_streams()
     rates = library.Rates(
-        launch=spec.launch_seconds,
+        launch=spec.shortest_kernel_seconds,
         bytes=spec.memory_bandwidth * spec.achievable,
         vector=spec.vector_rate * library_share(0, matrix=False),
         link=link,

@@ -71,6 +71,9 @@ class SimUtils:
         most = loaded["max_workgroup"] or 1024
         return loaded, loaded, loaded["registers"], loaded["spills"], most
 
+    def unload_module(self, module: Any) -> None:
+        """Loaded code stays until the process ends."""
+
 
 class SimLauncher:
     """Packs the arguments of one compiled kernel and launches it."""

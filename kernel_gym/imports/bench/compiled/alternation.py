@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import statistics
 import time
@@ -135,6 +136,29 @@ class GpuClock:
     def _make_cold(self, times: int) -> None:
         for value in range(FLUSHES * times):
             self._flush.fill_(value)
+
+
+class ModelledClock:
+    """Reads the modelled seconds of calls on this process's simulated GPU, which have no noise.
+
+    Args:
+        seconds: Returns the modelled seconds that the GPU has been busy.
+    """
+
+    def __init__(self, seconds: Callable[[], float]) -> None:
+        self._seconds = seconds
+
+    def block(self, function: Function, sets: Sets) -> list[float]:
+        """Calls a function once on each set, and returns the modelled seconds of each call."""
+        stamps = [self._seconds()]
+        for values in sets:
+            function(*values)
+            stamps.append(self._seconds())
+        return [end - start for start, end in itertools.pairwise(stamps)]
+
+    def replays(self, function: Function, sets: Sets) -> Callable[[], float] | None:
+        """Returns None: the launch of a call is modelled without its host."""
+        return None
 
 
 def _event() -> Any:

@@ -20,11 +20,17 @@ def answer(steps: dict[str, Any], request: dict[str, Any]) -> dict[str, object]:
 
     Args:
         steps: The measurement under the key "now", which the request `open` replaces.
-        request: The name of a step under "do", and its arguments.
+        request: The name of a step under "do", and its arguments. The request `open` may name an
+            architecture to simulate under "simulate".
     """
+    step = request.pop("do")
+    arch = request.pop("simulate", "")
+    if arch:
+        from kernel_gym.programs.enabling import enable_simulation
+
+        enable_simulation(arch, threads=1)  # before PyTorch is imported
     from kernel_gym.imports.bench.compiled.steps import Measurement, StepFailed, StepOutOfMemory
 
-    step = request.pop("do")
     try:
         if step == "open":
             steps["now"] = Measurement(**request)

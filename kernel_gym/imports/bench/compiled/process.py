@@ -17,6 +17,7 @@ from kernel_gym.devices.cache import cache_folder
 from kernel_gym.imports.bench.compiled.main import MEMORY
 from kernel_gym.imports.manifest import CompiledBaseline
 from kernel_gym.imports.traced.problem import TracedProblem
+from kernel_gym.records import Clock
 
 TIMEOUT = 240.0
 """Seconds for one step. Most references are compiled in a few."""
@@ -154,12 +155,14 @@ class CompiledTimer:
     def _open(self, problem: TracedProblem, device: Device) -> list[str]:
         """Gives the process a problem and returns its train workloads as texts."""
         described = device.description
+        simulated = described.clock is Clock.MODELLED
         opened = self._process.ask(
             "open",
             name=problem.name,
             text=_text(problem),
             scale=str(described.scale),
-            device=str(described.torch_device),
+            device="cuda" if simulated else str(described.torch_device),
+            simulate=described.arch if simulated else "",
             flush=described.spec.flush_bytes,
         )
         return [str(workload) for workload in opened["workloads"]]

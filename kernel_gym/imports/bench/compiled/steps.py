@@ -11,9 +11,16 @@ from typing import Any
 
 import torch
 
-from kernel_gym.imports.bench.compiled.alternation import BlockClock, GpuClock, HostClock, alternate
+from kernel_gym.imports.bench.compiled.alternation import (
+    BlockClock,
+    GpuClock,
+    HostClock,
+    ModelledClock,
+    alternate,
+)
 from kernel_gym.imports.traced.loading import load_text
 from kernel_gym.judge.expected import Expected, compare, expect
+from kernel_gym.programs.simulation import simulation
 from kernel_gym.tasks.problem import Problem, Scale
 from kernel_gym.tasks.sampling import make_inputs, train_workloads
 from kernel_gym.tasks.workload import Workload
@@ -53,9 +60,7 @@ class Measurement:
         self.workloads = train_workloads(self._problem, Scale(scale))
         self._eager = _reference(self._problem)
         self._compiled: Callable[..., Any] | None = None
-        self._clock: BlockClock = (
-            HostClock() if self._where.type == "cpu" else GpuClock(flush, self._where)
-        )
+        self._clock = _clock(self._where, flush)
 
     def check(self, number: int) -> str:
         """Checks the reference against the oracle on one workload.
@@ -101,6 +106,11 @@ class Measurement:
         assert self._compiled is not None, "compile first"
         with self._step("a timed call"):
             sets = list(self._sets(self.workloads[number]))
+            if isinstance(self._clock, ModelledClock):
+                eager, compiled = (
+                    self._clock.block(side, sets[:1])[0] for side in (self._eager, self._compiled)
+                )
+                return eager, compiled
             for side in (self._eager, self._compiled):
                 for values in sets[:2]:
                     side(*values)
@@ -127,6 +137,13 @@ class Measurement:
         finally:
             if self._where.type == "cuda":
                 torch.cuda.empty_cache()
+
+
+def _clock(where: torch.device, flush: int) -> BlockClock:
+    simulated = simulation()
+    if simulated is not None:
+        return ModelledClock(lambda: simulated.seconds)
+    return HostClock() if where.type == "cpu" else GpuClock(flush, where)
 
 
 def _reference(problem: Problem) -> Callable[..., Any]:

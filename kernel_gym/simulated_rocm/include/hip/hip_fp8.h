@@ -55,8 +55,8 @@ __FP8_HOST_DEVICE__ __hip_fp8_storage_t rounded(float value, __hip_saturation_t 
       code = 0;
     } else {
       const unsigned kept = significand >> shift, rest = significand & ((1u << shift) - 1);
-      const unsigned half = 1u << (shift - 1);
-      code = kept + (rest > half || (rest == half && (kept & 1)) ? 1 : 0);
+      const unsigned middle = 1u << (shift - 1);
+      code = kept + (rest > middle || (rest == middle && (kept & 1)) ? 1 : 0);
       if (exponent > 1) code += static_cast<unsigned>(exponent - 1) << f.mantissa;
     }
   }

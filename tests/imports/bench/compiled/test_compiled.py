@@ -14,6 +14,7 @@ from kernel_gym.imports.bench.compiled.alternation import HostClock, alternate
 from kernel_gym.imports.bench.compiled.process import CompiledTimer, CompilingProcess, Missing
 from kernel_gym.imports.manifest import CompiledBaseline
 from kernel_gym.imports.traced.loading import load_text
+from kernel_gym.records import Clock
 from kernel_gym.tasks import Scale
 
 pytestmark = pytest.mark.timeout(300)
@@ -57,7 +58,11 @@ def device():
     spec = SimpleNamespace(flush_bytes=1 << 20)
     return SimpleNamespace(
         description=SimpleNamespace(
-            hardware="a CPU", scale=Scale.SIM, torch_device=torch.device("cpu"), spec=spec
+            hardware="a CPU",
+            scale=Scale.SIM,
+            torch_device=torch.device("cpu"),
+            spec=spec,
+            clock=Clock.MEASURED,
         ),
         held=lambda exclusivity: nullcontext(),
     )

@@ -1,23 +1,39 @@
-"""The parts of PyTorch that programs call on the simulated device and candidates do not.
-
-They are random numbers, types of tensors, storages, ranges for profilers and the compiler.
-"""
+"""The part of `torch.cuda` that programs need and candidates do not, such as random numbers."""
 
 from __future__ import annotations
 
-import functools
-import os
-import warnings
 from types import SimpleNamespace
 from typing import Any
 
 import torch
 
+from kernel_gym.programs import torch_compile
 from kernel_gym.worker.sim import cuda_facade, mixed_products
 from kernel_gym.worker.sim.runtime import SimRuntime
 
 _LIBRARIES: list[torch.library.Library] = []
 """Operators that are registered in this process; they end with their library."""
+
+
+def install(runtime: SimRuntime) -> None:
+    """Replaces the calls of `torch.cuda`, also those that a candidate does not need."""
+    cuda_facade.install(runtime)
+    torch_compile.install(runtime)
+    _LIBRARIES.append(mixed_products.install())
+    for name, value in (_random_calls() | _tensor_types()).items():
+        setattr(torch.cuda, name, value)
+    storages: Any = torch.UntypedStorage
+    storages.__new__, storages.resize_ = _make_storage, _resize_storage
+    written: Any = torch._C._dynamo.guards
+    written._empty_strided_cuda = _empty_strided
+    ranges: Any = torch.cuda.nvtx
+    ranges._nvtx = SimpleNamespace(
+        rangePushA=lambda text: 0,
+        rangePop=lambda: 0,
+        rangeStartA=lambda text: 0,
+        rangeEnd=lambda number: None,
+        markA=lambda text: None,
+    )
 
 
 def _random_calls() -> dict[str, Any]:
@@ -106,38 +122,3 @@ _storage_resize = torch.UntypedStorage.resize_
 def _empty_strided(size: Any, stride: Any, dtype: torch.dtype) -> torch.Tensor:
     """Implements the allocator of code that PyTorch's compiler has written for a GPU."""
     return torch.empty_strided(size, stride, dtype=dtype, device="cuda")
-
-
-def install(runtime: SimRuntime) -> None:
-    """Replaces also what a candidate does not need: random numbers, ranges for profilers."""
-    cuda_facade.install(runtime)
-    _LIBRARIES.append(mixed_products.install())
-    _run_eagerly()
-    for name, value in (_random_calls() | _tensor_types()).items():
-        setattr(torch.cuda, name, value)
-    storages: Any = torch.UntypedStorage
-    storages.__new__, storages.resize_ = _make_storage, _resize_storage
-    written: Any = torch._C._dynamo.guards
-    written._empty_strided_cuda = _empty_strided
-    ranges: Any = torch.cuda.nvtx
-    ranges._nvtx = SimpleNamespace(
-        rangePushA=lambda text: 0,
-        rangePop=lambda: 0,
-        rangeStartA=lambda text: 0,
-        rangeEnd=lambda number: None,
-        markA=lambda text: None,
-    )
-
-
-def _run_eagerly() -> None:
-    """Lets `torch.compile` return its argument, and warn that it does."""
-    os.environ.setdefault("TORCHDYNAMO_DISABLE", "1")
-    compiled = torch.compile
-
-    @functools.wraps(compiled)
-    def compile(*args: Any, **options: Any) -> Any:
-        text = "torch.compile does not compile on a simulated GPU: the model runs eagerly"
-        warnings.warn(text, RuntimeWarning, stacklevel=2)
-        return compiled(*args, **options)
-
-    torch.compile = compile
