@@ -217,7 +217,7 @@ class Evaluator:
             if attempt.session is not None:
                 attempt.facts = attempt.session.facts()
                 attempt.cross = self._cross_compiled(attempt.session)
-            if verdict is not None:
+            if verdict is not None and not again:  # a second opinion runs the source
                 verdict = ask_again(attempt, verdict)
         finally:
             if attempt.session is not None:

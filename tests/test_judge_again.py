@@ -14,17 +14,24 @@ TASK = get_task("triton2triton/softmax")
 BROKEN = "def softmax(x):\n    raise ValueError\n"
 
 
-def test_a_record_is_judged_again_from_its_plans(tmp_path, monkeypatch):
-    source = TASK.start_source
+WRONG = TASK.start_source.replace("tl.exp(", "2 * tl.exp(2 * ")
+
+
+@pytest.mark.parametrize(
+    ("source", "outcome"),
+    [(TASK.start_source, Outcome.PASSED), (WRONG, Outcome.WRONG_VALUES)],
+    ids=["right", "wrong"],
+)
+def test_a_record_is_judged_again_from_its_plans(source, outcome, tmp_path, monkeypatch):
     with Evaluator("sim:gfx942", plans=tmp_path) as evaluator:
         first = evaluator.evaluate(TASK, source, seed=3)
-        assert first.outcome is Outcome.PASSED
+        assert first.outcome is outcome
         asked = []
         monkeypatch.setattr(SimWorkerHandle, "exchange", lambda *args: asked.append(args))
         again = evaluator.judge_again(TASK, source, seed=3)
     assert asked == []
     assert again.canonical() == first.canonical()
-    assert {one.plan_from for one in again.workloads} == {"shapes"}
+    assert {workload.plan_from for workload in again.workloads} == {"shapes"}
 
 
 def test_what_has_no_plan_is_not_judged_again(tmp_path):

@@ -19,14 +19,13 @@ from kernel_gym.imports.readers.base import (
     ConfinedRunner,
     FoundTask,
     Unsupported,
-    UnsupportedTask,
     read_text,
 )
 from kernel_gym.imports.readers.halves import parsed
 from kernel_gym.imports.readers.kernelbench import ENTRY, with_adapter
+from kernel_gym.imports.readers.traced_problem import traced_problem
 from kernel_gym.imports.readers.yaml_files import read_keys
 from kernel_gym.imports.traced.graph import DTYPES
-from kernel_gym.imports.traced.loading import load_text
 from kernel_gym.tasks.names import Mode
 from kernel_gym.tasks.problem import Problem
 
@@ -86,21 +85,16 @@ class FastKernelsReader:
 
     def problem(self, checkout: Path, found: FoundTask, data: Mapping[str, object]) -> Problem:
         """Makes the problem from the text that tracing has left."""
-        try:
-            text, adapter = str(data["text"]), str(data["adapter"])
-        except KeyError as error:
-            raise UnsupportedTask(f"what was prepared lacks {error}: import it again") from None
-        kind = type(load_text(found.name, text))
-        own = {
-            "name": f"{self.suite}/{found.name}",
-            "suite": self.suite,
-            "entry": ENTRY,
-            "code": read_text(checkout, found.files[1]),
-            "source": "FastKernels, github.com/Snowflake-AI-Research/fastkernels",
-            "adapter": adapter,
-            "assembled": with_adapter,
-        }
-        return type(kind.__name__, (kind,), own)()
+        return traced_problem(
+            found,
+            data,
+            name=f"{self.suite}/{found.name}",
+            suite=self.suite,
+            entry=ENTRY,
+            code=read_text(checkout, found.files[1]),
+            source="FastKernels, github.com/Snowflake-AI-Research/fastkernels",
+            assembled=with_adapter,
+        )
 
 
 @functools.lru_cache(maxsize=2)

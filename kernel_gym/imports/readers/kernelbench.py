@@ -17,10 +17,9 @@ from kernel_gym.imports.readers.base import (
     ConfinedRunner,
     FoundTask,
     Unsupported,
-    UnsupportedTask,
     read_text,
 )
-from kernel_gym.imports.traced.loading import load_text
+from kernel_gym.imports.readers.traced_problem import traced_problem
 from kernel_gym.tasks.names import Mode
 from kernel_gym.tasks.problem import Problem
 
@@ -81,22 +80,16 @@ class KernelBenchReader:
 
     def problem(self, checkout: Path, found: FoundTask, data: Mapping[str, object]) -> Problem:
         """Makes the problem from the text that tracing has left."""
-        try:
-            text, adapter = str(data["text"]), str(data["adapter"])
-        except KeyError as error:
-            raise UnsupportedTask(f"what was prepared lacks {error}: import it again") from None
-        problem = load_text(found.name, text)
-        kind = type(problem)
-        own = {
-            "name": f"{self.suite}/{found.name}",
-            "suite": self.suite,
-            "entry": ENTRY,
-            "code": read_text(checkout, found.files[0]),
-            "source": "KernelBench, github.com/ScalingIntelligence/KernelBench",
-            "adapter": adapter,
-            "assembled": with_adapter,
-        }
-        return type(kind.__name__, (kind,), own)()
+        return traced_problem(
+            found,
+            data,
+            name=f"{self.suite}/{found.name}",
+            suite=self.suite,
+            entry=ENTRY,
+            code=read_text(checkout, found.files[0]),
+            source="KernelBench, github.com/ScalingIntelligence/KernelBench",
+            assembled=with_adapter,
+        )
 
 
 def with_adapter(self: Any, source: str) -> str:

@@ -20,12 +20,11 @@ from kernel_gym.imports.readers.base import (
     ConfinedRunner,
     FoundTask,
     Unsupported,
-    UnsupportedTask,
     read_text,
 )
 from kernel_gym.imports.readers.halves import parsed
 from kernel_gym.imports.readers.kernelbench import ENTRY, with_adapter
-from kernel_gym.imports.traced.loading import load_text
+from kernel_gym.imports.readers.traced_problem import traced_problem
 from kernel_gym.tasks.names import Mode
 from kernel_gym.tasks.problem import Problem
 
@@ -90,21 +89,18 @@ class RobustKBenchReader:
 
     def problem(self, checkout: Path, found: FoundTask, data: Mapping[str, object]) -> Problem:
         """Makes the problem from the text that tracing has left."""
-        try:
-            text, adapter = str(data["text"]), str(data["adapter"])
-        except KeyError as error:
-            raise UnsupportedTask(f"what was prepared lacks {error}: import it again") from None
-        kind = type(load_text(found.name, text))
-        own = {
-            "name": f"{self.suite}/{found.name}",
-            "suite": self.suite,
-            "entry": ENTRY,
-            "code": read_text(checkout, found.files[0]),
-            "source": "robust-kbench, github.com/SakanaAI/robust-kbench",
-            "adapter": "" if found.details["way"] == "backward" else adapter,
-            "assembled": with_adapter,
-        }
-        return type(kind.__name__, (kind,), own)()
+        backward = {"adapter": ""} if found.details["way"] == "backward" else {}
+        return traced_problem(
+            found,
+            data,
+            name=f"{self.suite}/{found.name}",
+            suite=self.suite,
+            entry=ENTRY,
+            code=read_text(checkout, found.files[0]),
+            source="robust-kbench, github.com/SakanaAI/robust-kbench",
+            assembled=with_adapter,
+            **backward,
+        )
 
 
 def _configurations(checkout: Path, module: str, config: str) -> list[Configuration]:

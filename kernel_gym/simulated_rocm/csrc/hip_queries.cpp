@@ -109,6 +109,33 @@ int potential(int* grid, int* block, const char* kernel, size_t shared, int limi
 // The kernel of a hipFunction_t that a program gives; null if there is none.
 const char* live(const char* kernel) { return hip_is_function(kernel) ? kernel : nullptr; }
 
+// Both versions of the properties have these fields, at other places.
+template <typename T>
+T common_properties() {
+  T answer = {};
+  std::strcpy(answer.name, device().name);
+  std::strcpy(answer.gcn_arch_name, device().arch);
+  answer.total_memory = device().memory;
+  answer.warp_size = kWarp;
+  answer.most_pitch = 2147483647;
+  answer.max_threads_per_block = kMostThreads;
+  answer.clock_khz = device().clock;
+  answer.memory_clock_khz = device().memory_clock;
+  answer.memory_bus_bits = device().bus;
+  answer.clock_instruction_khz = 100000;
+  answer.constant_memory = 2147483647;
+  answer.major = 9;
+  answer.minor = device().minor;
+  answer.compute_units = device().units;
+  answer.l2_bytes = device().l2;
+  answer.max_threads_per_unit = kThreadsPerUnit;
+  answer.features = 0x1ffff;
+  answer.shared_per_block = answer.shared_per_unit = device().lds;
+  for (int& n : answer.max_threads) n = kMostThreads;
+  for (int& n : answer.max_grid) n = 2147483647;
+  return answer;
+}
+
 }  // namespace
 
 extern "C" {
@@ -162,30 +189,10 @@ int hipDeviceGetStreamPriorityRange(int* least, int* greatest) {
 int hipGetDeviceProperties(Properties* properties, int ordinal) {
   if (!properties) return hip_note(kInvalidValue);
   if (ordinal != 0) return hip_note(kInvalidDevice);
-  Properties answer = {};
-  std::strcpy(answer.name, device().name);
-  std::strcpy(answer.gcn_arch_name, device().arch);
-  answer.total_memory = device().memory;
-  answer.shared_per_block = answer.shared_per_unit = device().lds;
+  Properties answer = common_properties<Properties>();
   answer.registers_per_block = 65536;
-  answer.warp_size = kWarp;
-  answer.max_threads_per_block = kMostThreads;
-  for (int& n : answer.max_threads) n = kMostThreads;
-  for (int& n : answer.max_grid) n = 2147483647;
-  answer.clock_khz = device().clock;
-  answer.memory_clock_khz = device().memory_clock;
-  answer.memory_bus_bits = device().bus;
-  answer.clock_instruction_khz = 100000;
-  answer.constant_memory = 2147483647;
-  answer.major = 9;
-  answer.minor = device().minor;
   answer.gcn_arch = device().gcn_arch;
-  answer.compute_units = device().units;
-  answer.l2_bytes = device().l2;
-  answer.max_threads_per_unit = kThreadsPerUnit;
-  answer.features = 0x1ffff;
   answer.concurrent_kernels = answer.cooperative = answer.can_map_host = answer.ecc = 1;
-  answer.most_pitch = 2147483647;
   answer.managed = answer.concurrent_managed = has_managed();
   std::memcpy(properties, &answer, sizeof answer);
   return kSuccess;
@@ -229,30 +236,10 @@ struct PropertiesR0600 {
 int hipGetDevicePropertiesR0600(PropertiesR0600* properties, int ordinal) {
   if (!properties) return hip_note(kInvalidValue);
   if (ordinal != 0) return hip_note(kInvalidDevice);
-  PropertiesR0600 answer = {};
-  std::strcpy(answer.name, device().name);
-  std::strcpy(answer.gcn_arch_name, device().arch);
-  answer.total_memory = device().memory;
-  answer.shared_per_block = answer.shared_per_unit = device().lds;
+  PropertiesR0600 answer = common_properties<PropertiesR0600>();
   answer.shared_per_block_optin = answer.most_shared_per_unit = device().lds;
   answer.registers_per_block = answer.registers_per_unit = 65536;
-  answer.warp_size = kWarp;
-  answer.most_pitch = 2147483647;
-  answer.max_threads_per_block = kMostThreads;
-  for (int& n : answer.max_threads) n = kMostThreads;
-  for (int& n : answer.max_grid) n = 2147483647;
-  answer.clock_khz = device().clock;
-  answer.memory_clock_khz = device().memory_clock;
-  answer.memory_bus_bits = device().bus;
-  answer.clock_instruction_khz = 100000;
-  answer.constant_memory = 2147483647;
-  answer.major = 9;
-  answer.minor = device().minor;
-  answer.compute_units = device().units;
-  answer.l2_bytes = device().l2;
-  answer.max_threads_per_unit = kThreadsPerUnit;
   answer.most_blocks_per_unit = kMostBlocksPerUnit;
-  answer.features = 0x1ffff;
   answer.unified = answer.concurrent_kernels = answer.cooperative = 1;
   answer.managed = answer.concurrent_managed = answer.native_atomics = has_managed();
   answer.can_map_host = answer.host_register = answer.pools = answer.ecc = 1;
