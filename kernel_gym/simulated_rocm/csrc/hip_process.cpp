@@ -206,7 +206,7 @@ uint64_t allocate_kind(uint64_t size, bool visible) {
   }
   return place;
 }
-uint64_t allocate(uint64_t size) { return allocate_kind(size, false); }
+uint64_t allocate_on_device(uint64_t size) { return allocate_kind(size, false); }
 uint64_t allocate_visible(uint64_t size) { return allocate_kind(size, true); }
 
 int release(uint64_t address) {
@@ -246,7 +246,7 @@ int copy(uint64_t target, uint64_t source, uint64_t size, int) {
   return kSuccess;
 }
 
-int fill(uint64_t target, uint32_t value, uint64_t count, int width) {
+int fill_memory(uint64_t target, uint32_t value, uint64_t count, int width) {
   Lock hold(state().lock);
   if (state().error) return state().error;
   if (!target || count > kSize || !usable(target, count * width, "a fill")) return kInvalidValue;
@@ -644,6 +644,7 @@ Callbacks hip_start_process(Device* device) {
   if (!receive_all(reinterpret_cast<char*>(device), sizeof *device)) {
     give_up("its process ended at once, see above");
   }
-  return {launch,      allocate,         release, copy,  fill,    clock_now, facts,  variable, module,
-          synchronize, allocate_visible, range,   share_pages, unshare_pages, available, missing};
+  return {launch,      allocate_on_device, release, copy,        fill_memory,   clock_now,
+          facts,       variable,           module,  synchronize, allocate_visible, range,
+          share_pages, unshare_pages,      available, missing};
 }
