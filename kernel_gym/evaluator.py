@@ -22,8 +22,8 @@ from types import TracebackType
 
 import torch
 
-from kernel_gym.devices import describe, open_device
-from kernel_gym.devices.base import BrokenTaskError, DeviceLostError, InfraError, Session
+from kernel_gym.devices import open_device
+from kernel_gym.devices.base import BrokenTaskError, DeviceLostError, InfraError
 from kernel_gym.devices.plan_store import (
     EvaluationPlans,
     NoPlanError,
@@ -40,7 +40,6 @@ from kernel_gym.judge.timing.baselines import BaselineRunner, BaselineTimes
 from kernel_gym.records import (
     BROKEN_TASK,
     Evaluation,
-    KernelFacts,
     Outcome,
     Stage,
     source_digest,
@@ -72,7 +71,6 @@ class Evaluator:
         seed: With None, each evaluation draws unseen workloads and data from the operating
             system's randomness. With a number, all evaluations of a task draw the same.
         caches: Shared with other evaluators of this process.
-        also_compile: AMD architectures that Triton candidates are compiled for as well, on a GPU.
         secret: The secret of the run. It is mixed into every draw, so that a candidate cannot
             compute draws from a seed that it knows. The default is a secret of this process: equal
             seeds draw the same while the process lives. With
@@ -85,7 +83,6 @@ class Evaluator:
     Raises:
         UnknownDevice: There is no such device.
         InfraError: The device cannot be used.
-        ValueError: The device compiles for no other architecture.
     """
 
     def __init__(
@@ -93,17 +90,11 @@ class Evaluator:
         device: str = "auto",
         seed: int | None = None,
         caches: Caches | None = None,
-        also_compile: Sequence[str] = (),
         secret: RunSecret | None = None,
         plans: Path | None = None,
         watch: Callable[[str], None] | None = None,
     ) -> None:
-        if also_compile and not (described := describe(device)).cross_compiles:
-            raise ValueError(
-                f"{described.name} compiles for its own architecture; also_compile needs a GPU"
-            )
         self.device = open_device(device)
-        self._also_compile = tuple(also_compile)
         self._seed = seed
         self._secret = process_secret() if secret is None else secret
         self._caches = caches or Caches()
@@ -216,7 +207,6 @@ class Evaluator:
                 attempt.stage = Stage.DONE
             if attempt.session is not None:
                 attempt.facts = attempt.session.facts()
-                attempt.cross = self._cross_compiled(attempt.session)
             if verdict is not None and not again:  # a second opinion runs the source
                 verdict = ask_again(attempt, verdict)
         finally:
@@ -250,9 +240,6 @@ class Evaluator:
             )
         return error
 
-    def _cross_compiled(self, session: Session) -> tuple[KernelFacts, ...]:
-        return tuple(k for arch in self._also_compile for k in session.cross_facts(arch))
-
     def _record(
         self, attempt: Attempt, verdict: Verdict | None, wall: dict[str, float]
     ) -> Evaluation:
@@ -276,7 +263,6 @@ class Evaluator:
             labels=tuple(attempt.labels),
             workloads=tuple(results),
             kernels=profiled_kernels(attempt),
-            cross_kernels=attempt.cross,
             speedup=train if passed else None,
             speedup_low=geometric_speedup(results, Split.TRAIN, "speedup_low") if passed else None,
             unseen_speedup=unseen if passed else None,

@@ -209,7 +209,7 @@ class Evaluation(Record):
     workloads: tuple[WorkloadResult, ...] = ()
     kernels: tuple[KernelFacts, ...] = ()
     cross_kernels: tuple[KernelFacts, ...] = ()
-    """The kernels as compiled for other architectures, if the evaluator was asked for them."""
+    """The kernels as compiled for other architectures, in records of earlier versions alone."""
     speedup: float | None = None
     """Geometric mean over train workloads, each clamped to [0.1, 10] (rule 24)."""
     speedup_low: float | None = None

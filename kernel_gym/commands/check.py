@@ -24,7 +24,7 @@ from kernel_gym.commands.common import (
 )
 
 if TYPE_CHECKING:
-    from kernel_gym.records import Evaluation, KernelFacts
+    from kernel_gym.records import Evaluation
     from kernel_gym.rewards import RewardResult
     from kernel_gym.tasks import Task
 
@@ -36,10 +36,6 @@ def check(
     seed: SeedOption = None,
     secret: SecretOption = None,
     reward: RewardOption = "kernel-opt",
-    also_compile: Annotated[
-        list[str] | None,
-        typer.Option(help="On a GPU: compile Triton kernels for this AMD architecture as well."),
-    ] = None,
     reveal: Annotated[
         bool,
         typer.Option("--reveal", help="Show the hidden workload that fails: for people alone."),
@@ -68,12 +64,7 @@ def check(
             source = file.read_text(encoding="utf-8", errors="replace")
             task, scored = get_task(task_id), get_reward(reward)
             draws = PUBLIC if secret is None else read_secret(secret)
-            try:
-                evaluator = Evaluator(
-                    device=device, seed=seed, also_compile=also_compile or (), secret=draws
-                )
-            except ValueError as error:
-                raise typer.BadParameter(str(error)) from None
+            evaluator = Evaluator(device=device, seed=seed, secret=draws)
     except BaseException:  # raised again below
         template.close()
         raise
@@ -119,15 +110,3 @@ def _show(
     console.print(text, markup=False, highlight=False, soft_wrap=True)
     if secret:
         console.print(f"\n{secret}", markup=False, highlight=False, soft_wrap=True)
-    for kernel in evaluation.cross_kernels:
-        console.print(_cross(kernel), markup=False, highlight=False)
-
-
-def _cross(kernel: KernelFacts) -> str:
-    if kernel.error:
-        return f"{kernel.name} for {kernel.arch}: does not compile: {kernel.error}"
-    return (
-        f"{kernel.name} for {kernel.arch}: {kernel.vgprs} VGPRs, {kernel.agprs} AGPRs, "
-        f"{kernel.sgprs} SGPRs, {kernel.vgpr_spills} spills, {kernel.lds_bytes} bytes LDS, "
-        f"{kernel.waves_per_simd or 0:g} waves a SIMD (bound by {kernel.occupancy_limiter})"
-    )

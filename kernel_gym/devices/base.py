@@ -255,9 +255,6 @@ class Session(Protocol):
     def facts(self) -> tuple[KernelFacts, ...]:
         """Returns what the compiler reported about the kernels."""
 
-    def cross_facts(self, arch: str) -> tuple[KernelFacts, ...]:
-        """Returns what the compiler reports for another architecture; empty if it cannot."""
-
     def close(self) -> None:
         """Ends the worker and everything it started."""
 

@@ -52,8 +52,6 @@ class DeviceDescription:
     """Whether launches can be audited for races and undefined reads."""
     device_per_session: bool = False
     """Whether each session has a device of its own, so that its source causes its failures."""
-    cross_compiles: bool = False
-    """Whether candidates can be compiled for other architectures as well."""
     total_memory: int = 0
     """Bytes of the device's memory; 0 where nothing is limited by it."""
     shared_memory: int = 0

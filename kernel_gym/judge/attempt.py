@@ -48,7 +48,6 @@ class Attempt:
     results: list[WorkloadResult] = field(default_factory=list)
     workloads: list[Workload] = field(default_factory=list)
     facts: tuple[KernelFacts, ...] = ()
-    cross: tuple[KernelFacts, ...] = ()
     repeated: tuple[int, float] | None = None
     """Index of the workload that was called twice on the same data, and seconds of the repeat."""
     launched: dict[int, tuple[KernelFacts, ...]] = field(default_factory=dict)

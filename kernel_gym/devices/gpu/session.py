@@ -186,10 +186,6 @@ class GpuSession:
         """Returns what the driver reports about the kernels that were loaded."""
         return tuple(self._facts.values())
 
-    def cross_facts(self, arch: str) -> tuple[KernelFacts, ...]:
-        """Returns nothing: sources are compiled for this GPU alone."""
-        return ()
-
     def close(self) -> None:
         """Ends the recorder and gives the launcher back."""
         self._program.close()

@@ -220,10 +220,6 @@ class SimSession(ABC):
         except DeviceLostError:  # no verdict depends on the facts
             return ()
 
-    def cross_facts(self, arch: str) -> tuple[KernelFacts, ...]:
-        """Returns nothing: the simulator compiles for its own architecture only."""
-        return ()
-
     def close(self) -> None:
         """Ends the worker and the simulated GPU."""
         with contextlib.suppress(TemplateError):

@@ -153,9 +153,5 @@ class ToySession:
         """Knows no kernels."""
         return ()
 
-    def cross_facts(self, arch):
-        """Compiles for nothing else."""
-        return ()
-
     def close(self):
         """Holds nothing."""

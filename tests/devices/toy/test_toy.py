@@ -75,8 +75,3 @@ def test_it_is_gone_when_it_is_unregistered():
     with pytest.raises(UnknownDevice):
         describe("toy:0")
     register_backend(ToyBackend())
-
-
-def test_another_architecture_needs_a_device_that_compiles_for_it():
-    with pytest.raises(ValueError, match="also_compile"):
-        Evaluator("toy:0", also_compile=["gfx950"])
