@@ -71,7 +71,7 @@ class SimUtils:
         most = loaded["max_workgroup"] or 1024
         return loaded, loaded, loaded["registers"], loaded["spills"], most
 
-    def unload_module(self, module: Any) -> None:
+    def unload_module(self, module: object) -> None:
         """Loaded code stays until the process ends."""
 
 
