@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import yaml
 
@@ -115,7 +114,7 @@ def _task(store: RunStore, reply: ImportedReply) -> ArenaTask:
     return ArenaTask(reply.name, reply.called, reply.right, speedup, score, summary)
 
 
-def _result(reply: ImportedReply, task: ArenaTask) -> dict[str, Any]:
+def _result(reply: ImportedReply, task: ArenaTask) -> dict[str, object]:
     """The keys of `task_result.yaml`. Times are milliseconds."""
     rows = reply.rows
     number = len(rows) or 1
@@ -162,6 +161,6 @@ def _write_files(folder: Path, files: dict[str, bytes]) -> None:
         path.write_bytes(content)
 
 
-def _write_yaml(path: Path, value: dict[str, Any]) -> None:
+def _write_yaml(path: Path, value: dict[str, object]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(yaml.safe_dump(value, sort_keys=False), encoding="utf-8")

@@ -8,7 +8,6 @@ import json
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 COLUMNS = ("Task Name", "Task Type", "Score", "Speedup", "Optimization_summary")
 """The columns of `overall_summary.csv`."""
@@ -102,7 +101,7 @@ def report_text(tasks: Sequence[ArenaTask], run: ArenaRun) -> str:
     return "\n".join(lines) + "\n"
 
 
-def statistics_of(tasks: Sequence[ArenaTask], count: str) -> dict[str, Any]:
+def statistics_of(tasks: Sequence[ArenaTask], count: str) -> dict[str, object]:
     """Returns the statistics of tasks under the suite's names.
 
     Args:

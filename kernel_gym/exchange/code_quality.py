@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
 
-
-def code_quality(source: str) -> dict[str, Any]:
+def code_quality(source: str) -> dict[str, object]:
     """Returns the suite's figures on a source; {} without radon or if the source does not parse.
 
     Args:

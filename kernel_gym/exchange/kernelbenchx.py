@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from kernel_gym.exchange.code_quality import code_quality
 from kernel_gym.exchange.imported_replies import ImportedReply, best_replies
@@ -80,7 +79,7 @@ def _file(reply: ImportedReply) -> str:
     return reply.file.removeprefix(_TASKS)
 
 
-def _metrics(reply: ImportedReply) -> dict[str, Any]:
+def _metrics(reply: ImportedReply) -> dict[str, object]:
     """The keys of a task in `metrics.json`."""
     quality = code_quality(reply.source) if reply.called else {}
     timed = throughput(reply) if reply.right else []
@@ -113,7 +112,7 @@ def _rate(timed: Sequence[Throughput], amount: str, unit: float) -> float | str:
     return round(sum(amounts) * unit / sum(workload.milliseconds for workload in timed) * 1e3, 4)
 
 
-def _summary(method: str, replies: Sequence[ImportedReply]) -> dict[str, Any]:
+def _summary(method: str, replies: Sequence[ImportedReply]) -> dict[str, object]:
     total = len(replies)
     right = [reply for reply in replies if reply.right and reply.rows]
     rows = [row for reply in right for row in reply.rows]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 
@@ -40,7 +39,7 @@ class Throughput:
     gigabytes: float
     gigaflops: float | None
 
-    def row(self) -> dict[str, Any]:
+    def row(self) -> dict[str, object]:
         """The workload under the keys of the suite."""
         seconds = self.milliseconds / 1e3
         flops = None if self.gigaflops is None else self.gigaflops / seconds / 1e3

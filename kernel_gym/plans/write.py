@@ -37,11 +37,11 @@ def write_plan(plan: LaunchPlan) -> tuple[dict[str, Any], bytes, bytes]:
     return header, b"".join(code.content for code in plan.codes), b"".join(constants)
 
 
-def _buffer(buffer: PlanBuffer) -> dict[str, Any]:
+def _buffer(buffer: PlanBuffer) -> dict[str, object]:
     return vars(buffer) | {"role": str(buffer.role)}
 
 
-def write_step(step: PlanStep) -> dict[str, Any]:
+def write_step(step: PlanStep) -> dict[str, object]:
     """Returns the JSON object of a step, without its constants."""
     if isinstance(step, LaunchStep):
         arguments = [
@@ -69,11 +69,11 @@ def write_step(step: PlanStep) -> dict[str, Any]:
     }
 
 
-def _view(view: BufferView) -> dict[str, Any]:
+def _view(view: BufferView) -> dict[str, object]:
     return vars(view) | {"shape": list(view.shape), "strides": list(view.strides)}
 
 
-def _output(output: BufferView | WrongOutput) -> dict[str, Any]:
+def _output(output: BufferView | WrongOutput) -> dict[str, object]:
     return {"wrong": output.text} if isinstance(output, WrongOutput) else _view(output)
 
 
