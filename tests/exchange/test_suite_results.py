@@ -14,7 +14,7 @@ from kernel_gym.exchange.arena_reports import (
     report_text,
     statistics_of,
 )
-from kernel_gym.exchange.arithmetic import Sized, UnknownValueError, result_of
+from kernel_gym.exchange.arithmetic import SizedTensor, UnknownValueError, result_of
 from kernel_gym.exchange.code_quality import code_quality
 from kernel_gym.exchange.geak_eval import read_passes
 from kernel_gym.exchange.kernelbenchx import read_results
@@ -117,7 +117,7 @@ def function(body):
     return node
 
 
-GIVEN = {"self": None, "x": Sized((3, 4), 2), "ms": 1000.0}
+GIVEN = {"self": None, "x": SizedTensor((3, 4), 2), "ms": 1000.0}
 
 
 @pytest.mark.parametrize(
