@@ -190,7 +190,8 @@ class RunStore:
         try:
             return read_inside(self.folder, self.folder / record.source).decode()
         except (OSError, UnicodeDecodeError) as error:
-            raise StoreError(f"{self.folder}: {record.source} cannot be read: {error}") from None
+            reason = getattr(error, "strerror", None) or error
+            raise StoreError(f"{self.folder / record.source}: {reason}") from None
 
     def source_path(self, task_id: str, turn: int, language: str, sample: int = 1) -> str:
         """Returns the path of a submission's text, relative to the folder."""

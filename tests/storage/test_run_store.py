@@ -75,7 +75,7 @@ def test_a_source_is_read_to_the_byte_and_from_the_run_alone(store, tmp_path):
     assert store.source(written) == "def f():\r\n"
     (tmp_path / "key").write_text("secret")
     for path in ("../key", "sources/none.py", str(tmp_path / "key")):
-        with pytest.raises(StoreError, match="cannot be read"):
+        with pytest.raises(StoreError, match=r"No such file|leads out"):
             store.source(written.model_copy(update={"source": path}))
 
 
