@@ -18,7 +18,18 @@ from kernel_gym.judges.corpus import Candidate
 from kernel_gym.judges.verdicts import JudgeAnswer
 from kernel_gym.tasks.inside import read_inside
 
-NAMES = ("kernelbench",)
+NAMES = (
+    "agent-kernel-arena",
+    "fastkernels",
+    "flashinfer-bench",
+    "geak-eval",
+    "kernelbench",
+    "kernelbenchx",
+    "kernelguard",
+    "reference-kernels",
+    "sol-execbench",
+    "tritonbench",
+)
 """The adapters of this package, each a module of `kernel_gym.judges.adapters`."""
 MAX_RESULT_BYTES = 4 << 20
 """Most bytes of a file that a judge wrote."""

@@ -129,9 +129,10 @@ def against_itself() -> tuple[Candidate, ...]:
 
 def _against_itself(candidate: Candidate) -> Candidate:
     names = ", ".join(candidate.problem.arguments)
-    shown = "ARGUMENTS = {}\nSHOWN = (64, 256)\n\n\ndef reference({}):\n    return run({})\n"
+    shown = "ARGUMENTS = {}\nSHOWN = (64, 256)\n\n\ndef reference({}):\n    return compute({})\n"
     constants = shown.format(len(candidate.problem.arguments), names, names)
-    problem = replace(candidate.problem, source=f"{candidate.source}\n\n{constants}")
+    kernel = candidate.source.replace("def run(", "def compute(")
+    problem = replace(candidate.problem, source=f"{kernel}\n\n{constants}")
     return replace(candidate, problem=problem, kind=ITSELF, held_out=False)
 
 

@@ -31,15 +31,21 @@ CPU_SECONDS = "KERNEL_GYM_JUDGE_CPU_SECONDS"
 """The variable with the CPU seconds of each process of a judge."""
 LIMITS = confine.WorkerLimits(
     memory=16 << 30,
+    file_size=1 << 40,  # the memory of a simulated GPU is such a file
     open_files=1024,
     processes=256,
     cpu_seconds=int(os.environ.get(CPU_SECONDS, "240")),
     home_size=1 << 30,
 )
 MAX_WALL_SECONDS = 1500.0
+MAX_FOLDER_BYTES = 1 << 30
+SHARED_MEMORY = "/dev/shm"
 NEEDED = ("mount namespace", "read-only file system")
 """Barriers without which no judge is started."""
 NOT_CONFINED = 125
+FIRST_SIGNAL = 128
+"""A status from here on is that of a process which a signal ended, as shells state it."""
+KILLED = FIRST_SIGNAL + signal.SIGKILL
 DEVICES = (*view.DEVICES, "/dev/random", "/dev/urandom")
 
 
@@ -60,32 +66,56 @@ class HostJob:
 
 @dataclass(frozen=True)
 class JobEnd:
-    """How a job ended: status (minus the signal's number), CPU seconds, whether it was late."""
+    """How a job ended.
+
+    Attributes:
+        status: Its exit status, or minus the signal's number.
+        cpu_seconds: CPU seconds of all of its processes.
+        limit: The limit of this program that ended it, or empty.
+    """
 
     status: int
     cpu_seconds: float
-    late: bool = False
+    limit: str = ""
 
 
 def run_job(job: HostJob) -> JobEnd:
     """Runs one job and returns how it ended."""
     with tempfile.TemporaryDirectory(prefix="judge-home-") as home:
         child = _forked(lambda: _outer(job, home))
-        late = not _ends_within(child, MAX_WALL_SECONDS)
-        if late:
+        limit = _wait_for(child, Path(job.folder))
+        if limit:
             os.kill(child, signal.SIGKILL)
         _, status, usage = os.wait4(child, 0)
     code = os.waitstatus_to_exitcode(status)
-    return JobEnd(code if code < 128 else 128 - code, usage.ru_utime + usage.ru_stime, late)
+    seconds = usage.ru_utime + usage.ru_stime
+    if code == KILLED and not limit and seconds >= LIMITS.cpu_seconds:
+        limit = "CPU seconds"
+    return JobEnd(code if code < FIRST_SIGNAL else FIRST_SIGNAL - code, seconds, limit)
 
 
-def _ends_within(child: int, seconds: float) -> bool:
-    """Waits until a child ends; returns whether it does in time."""
-    process = os.pidfd_open(child)
+def _wait_for(child: int, folder: Path) -> str:
+    """Waits until a child ends or is over a limit; returns the limit, or nothing."""
+    process, until = os.pidfd_open(child), time.monotonic() + MAX_WALL_SECONDS
     try:
-        return bool(select.select([process], [], [], seconds)[0])
+        while not select.select([process], [], [], 1.0)[0]:
+            if time.monotonic() > until:
+                return "wall time"
+            if _bytes_of(folder) > MAX_FOLDER_BYTES:
+                return "bytes of files"
+        return ""
     finally:
         os.close(process)
+
+
+def _bytes_of(folder: Path) -> int:
+    """Returns the bytes that a folder takes on the disk; what vanishes meanwhile counts nothing."""
+    total = 0
+    for place, _, files in os.walk(folder):
+        for name in files:
+            with contextlib.suppress(OSError):
+                total += os.lstat(os.path.join(place, name)).st_blocks * 512
+    return total
 
 
 def _outer(job: HostJob, home: str) -> int:
@@ -104,13 +134,22 @@ def _first_process(job: HostJob, home: Path, confinement: confine.Confinement) -
     del environment["PATH"]
     os.environ.update(environment)
     tempfile.tempdir = None  # the folder of the host cannot be written here
-    rooms = confine.Rooms(home, shown, (job.folder,), alone=True)
+    if "mount namespace" in confinement.active:
+        _mount_shared_memory()
+    rooms = confine.Rooms(home, shown, (job.folder, SHARED_MEMORY), alone=True)
     confine.confine(confinement, rooms, LIMITS, confine.FIRST_USER)
     missing = [name for name in NEEDED if name not in confinement.active]
     if missing:
         print(f"the judge cannot be confined here: {', '.join(missing)}", file=sys.stderr)
         return NOT_CONFINED
     return _status(_forked(lambda: _run(job)))
+
+
+def _mount_shared_memory() -> None:
+    """Mounts a new file system for the semaphores of Python's pools of processes."""
+    kernel.mount("none", "/", None, kernel.MS_REC | kernel.MS_PRIVATE)
+    flags = kernel.MS_NOSUID | kernel.MS_NODEV
+    kernel.mount("shm", SHARED_MEMORY, "tmpfs", flags, "size=256m,mode=1777")
 
 
 def _run(job: HostJob) -> int:
@@ -155,12 +194,12 @@ def _forked(body: Callable[[], int]) -> int:
 
 
 def _status(child: int) -> int:
-    """Waits for a child; returns its status, or 128 and the signal's number."""
+    """Waits for a child; returns its status, or `FIRST_SIGNAL` and the signal's number."""
     while True:
         done, status = os.wait()  # orphans become children of the first process
         if done == child:
             code = os.waitstatus_to_exitcode(status)
-            return code if code >= 0 else 128 - code
+            return code if code >= 0 else FIRST_SIGNAL - code
 
 
 def main() -> None:

@@ -6,7 +6,6 @@ import hashlib
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -45,7 +44,7 @@ class JudgeHost:
         )
 
     def run(self, words: Sequence[str], folder: Path, readable: Sequence[Path]) -> dict[str, Any]:
-        """Runs a script; returns `status`, `cpu_seconds` and `late`.
+        """Runs a script; returns `status`, `cpu_seconds` and `limit`.
 
         Raises:
             KernelGymError: The host has ended.
@@ -154,12 +153,10 @@ def new_verdict(
 def _read(adapter: JudgeAdapter, folder: Path, end: dict[str, Any]) -> Reading:
     """Returns the verdict, or why there is none."""
     output = result_text(folder, OUTPUT)[-OUTPUT_CHARACTERS:]
-    if end["late"]:
-        return Reading(JudgeAnswer.OPEN, message="it was ended by the limit of wall time")
+    if end["limit"]:
+        return Reading(JudgeAnswer.OPEN, message=f"it was ended by the limit of {end['limit']}")
     if end["status"] == NOT_CONFINED:
         return Reading(JudgeAnswer.OPEN, message="it could not be confined")
-    if -end["status"] == signal.SIGXCPU:
-        return Reading(JudgeAnswer.OPEN, message="it was ended by the limit of CPU seconds")
     reading = adapter.read(folder, output)
     if reading.answer is JudgeAnswer.OPEN:
         message = reading.message or (output.strip() or "it printed nothing")

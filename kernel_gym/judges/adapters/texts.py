@@ -15,15 +15,10 @@ def names_of(candidate: Candidate) -> str:
     return ", ".join(candidate.problem.arguments)
 
 
-def reference_model(candidate: Candidate) -> str:
-    """Returns the problem as a module with `Model`, `get_inputs` and `get_init_inputs`."""
-    names, number = names_of(candidate), len(candidate.problem.arguments)
-    return f"""{candidate.problem.source}
-
-class Model(torch.nn.Module):
-    def forward(self, {names}):
-        return reference({names})
-
+def reference_model(candidate: Candidate, name: str = "Model") -> str:
+    """Returns the problem as a module with a PyTorch class and functions that make its inputs."""
+    number = len(candidate.problem.arguments)
+    return f"""{module_with_class(candidate.problem.source, "reference", candidate, name)}
 
 def get_inputs():
     return [torch.randn{SHOWN} for _ in range({number})]
@@ -34,12 +29,23 @@ def get_init_inputs():
 """
 
 
-def candidate_model(candidate: Candidate) -> str:
-    """Returns the candidate as a module with `ModelNew`."""
+def module_with_class(source: str, function: str, candidate: Candidate, name: str) -> str:
+    """Returns a source and a class of PyTorch whose `forward` calls a function of it."""
     names = names_of(candidate)
-    return f"""{candidate.source}
+    return f"""{source}
 
-class ModelNew(torch.nn.Module):
+class {name}(torch.nn.Module):
     def forward(self, {names}):
-        return run({names})
+        return {function}({names})
 """
+
+
+def module_with_function(source: str, function: str, candidate: Candidate, name: str) -> str:
+    """Returns a source and a function of another name that calls one of it."""
+    names = names_of(candidate)
+    return f"{source}\n\ndef {name}({names}):\n    return {function}({names})\n"
+
+
+def with_test(source: str, test: str) -> str:
+    """Returns a source and its test as the files of TritonBench's family have them."""
+    return f"{source}\n\n{'#' * 146}\n\n{test}"
