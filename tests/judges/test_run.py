@@ -22,7 +22,7 @@ CASES = {
     "cheat_library": f"open({corpus.__file__!r}, 'a')",
     "cheat_empty": "import torch\nprint('yes' if torch.zeros(3, device='cuda').sum() == 0 else '')",
 }
-"""What the script of the judge does, by kind of candidate."""
+"""Scripts of the judge, by kind of candidate."""
 
 
 class FewLines:
