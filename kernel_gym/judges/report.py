@@ -121,7 +121,8 @@ def _score(judge: str, commit: str, rows: Sequence[JudgeVerdict]) -> JudgeScore:
 
 def _rate(rows: Sequence[JudgeVerdict], truth: str, error: JudgeAnswer) -> ErrorRate:
     """Returns how many verdicts on candidates of a class are a certain error."""
-    given = [r.answer for r in rows if r.truth == truth and r.answer is not JudgeAnswer.OPEN]
+    answers: list[JudgeAnswer] = [r.answer for r in rows if r.truth == truth]
+    given = [answer for answer in answers if answer is not JudgeAnswer.OPEN]
     return ErrorRate.of(given.count(error), len(given))
 
 

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path
-from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -36,7 +35,7 @@ class JudgeVerdict(BaseModel):
     candidate: str = Field(max_length=100)
     digest: str = Field(pattern="^[0-9a-f]{16}$")
     """The digest of problem and candidate. Rows of an older corpus are thus known."""
-    truth: Literal["right", "wrong", "cheat"]
+    truth: str = Field(pattern="^(right|wrong|cheat)$")
     answer: JudgeAnswer
     paid: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     """The speedup that the judge states for what it accepts; None if it states none."""
