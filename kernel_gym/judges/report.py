@@ -121,9 +121,8 @@ def _score(judge: str, commit: str, rows: Sequence[JudgeVerdict]) -> JudgeScore:
 
 def _rate(rows: Sequence[JudgeVerdict], truth: str, error: JudgeAnswer) -> ErrorRate:
     """Returns how many verdicts on candidates of a class are a certain error."""
-    answers: list[JudgeAnswer] = [r.answer for r in rows if r.truth == truth]
-    given = [answer for answer in answers if answer is not JudgeAnswer.OPEN]
-    return ErrorRate.of(given.count(error), len(given))
+    answers = [row.answer for row in rows if row.truth == truth]
+    return ErrorRate.of(answers.count(error), len(answers) - answers.count(JudgeAnswer.OPEN))
 
 
 def is_error(row: JudgeVerdict) -> bool:
