@@ -25,7 +25,6 @@ NAMES = (
     "kernelbench",
     "kernelbenchx",
     "kernelguard",
-    "reference-kernels",
     "sol-execbench",
     "tritonbench",
 )
