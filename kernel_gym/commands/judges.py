@@ -19,6 +19,7 @@ from kernel_gym.commands.common import (
 )
 
 app = typer.Typer(no_args_is_help=True, help="A corpus of candidates of known truth, for judges.")
+Quick = Annotated[bool, typer.Option("--quick", help="Two candidates of each kind.")]
 
 
 @app.command("list")
@@ -59,7 +60,7 @@ def show(
 
 @app.command()
 def truth(
-    quick: Annotated[bool, typer.Option("--quick", help="Two candidates of each kind.")] = False,
+    quick: Quick = False,
     only: Annotated[str, typer.Option(help="Candidates whose names begin so.")] = "",
     out: Annotated[
         Path | None, typer.Option(dir_okay=False, help="A file of JSON lines, which is continued.")
@@ -94,3 +95,85 @@ def truth(
             console.print(row)
     if failed:
         raise typer.Exit(FAILED)
+
+
+@app.command()
+def run(
+    name: Annotated[str, typer.Argument(help="A judge, or a file that defines its ADAPTER.")],
+    checkout: Annotated[
+        Path | None, typer.Argument(help="The judge's checkout; ours needs none.", exists=True)
+    ] = None,
+    quick: Quick = False,
+    out: Annotated[
+        Path | None, typer.Option(dir_okay=False, help="A file of JSON lines for the rows.")
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue the file.")] = False,
+    only: Annotated[list[str], typer.Option(help="Candidates whose names begin so.")] = [],  # noqa: B006
+    workers: Annotated[int, typer.Option(min=1, help="Judges that run at a time.")] = 1,
+    device: Annotated[str, typer.Option("--device", "-d", help="A simulated one.")] = "sim:gfx942",
+) -> None:
+    """Run a judge on the corpus, one row a candidate.
+
+    The judge runs unmodified in a confined process: it sees its checkout, and writes a folder that
+    is new for each candidate. `kernel-gym` is our own judge.
+
+    Examples: kernel-gym judges run kernelbench KernelBench --quick --out rows.jsonl
+
+    kernel-gym judges run my_judge.py checkouts/my_judge --only swiglu/
+    """
+    from kernel_gym.judges import corpus
+    from kernel_gym.judges.own import NAME, run_own
+    from kernel_gym.judges.run import ROOT, RowFile, commit_of, run_judge
+
+    chosen = corpus.quick() if quick else corpus.candidates()
+    chosen = (*chosen, *corpus.against_itself())
+    if only:
+        chosen = tuple(one for one in chosen if one.name.startswith(tuple(only)))
+    with one_line_errors():
+        file = RowFile(out, resume, lambda line: console.print(line, markup=False, soft_wrap=True))
+        if name == NAME:
+            run_own(commit_of(ROOT), file.missing(chosen, NAME), file.keep, device)
+            return
+        from kernel_gym.judges.adapter import load_adapter
+
+        if checkout is None:
+            raise typer.BadParameter(f"{name} needs the folder of its checkout")
+        adapter = load_adapter(name)
+        left = file.missing(chosen, adapter.name)
+        run_judge(adapter, checkout, left, file.keep, workers, device)
+
+
+@app.command()
+def report(
+    files: Annotated[list[Path], typer.Argument(help="Files of `run --out`.", exists=True)],
+    held_out: Annotated[bool, typer.Option("--held-out", help="The held-out third only.")] = False,
+    html: Annotated[
+        Path | None, typer.Option(dir_okay=False, help="A page with a matrix to filter.")
+    ] = None,
+    json: JsonOption = False,
+) -> None:
+    """Print the error rates of judges, with exact intervals of 95 %.
+
+    Verdicts that a judge could not give are counted apart. Rows of an older corpus are left out.
+    """
+    from dataclasses import asdict
+
+    from kernel_gym.judges import report as reports
+    from kernel_gym.judges.verdicts import read_verdicts
+
+    with one_line_errors():
+        rows = read_verdicts(files)
+    rows = reports.held_out(rows) if held_out else rows
+    if html is not None:
+        from kernel_gym.judges.page import matrix_page
+
+        html.write_text(matrix_page(rows), encoding="utf-8")
+    scores = reports.scores(rows)
+    if json:
+        print_json([asdict(score) for score in scores])
+        return
+    heads = ("judge", "right refused", "wrong accepted", "cheats accepted", "pays them")
+    table = Table(*heads, "pays a kernel with itself", "CPU s", "open")
+    for score in scores:
+        table.add_row(*score.cells)
+    console.print(table)

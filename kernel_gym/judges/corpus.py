@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import textwrap
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from string import Template
@@ -23,6 +23,8 @@ SUFFIX = ".py.txt"
 SEED = "corpus-1"
 """Draws the held-out third. A change of it is a new corpus."""
 CLASSES = ("right", "wrong", "cheat")
+ITSELF = "right_itself"
+"""The kind of a right kernel that is judged against itself."""
 FACTS = (
     "values",
     "input",
@@ -116,13 +118,31 @@ def quick() -> tuple[Candidate, ...]:
     return tuple(candidate for candidate in candidates() if candidate.name in chosen)
 
 
+def against_itself() -> tuple[Candidate, ...]:
+    """Returns right kernels whose problem is defined by the same kernel, one in eight problems.
+
+    What a judge pays them is its bias: an honest judge pays 1.0. They belong to no other set.
+    """
+    plain = [candidate for candidate in candidates() if candidate.kind == "right_plain"]
+    return tuple(_against_itself(candidate) for candidate in plain[::8])
+
+
+def _against_itself(candidate: Candidate) -> Candidate:
+    names = ", ".join(candidate.problem.arguments)
+    shown = "ARGUMENTS = {}\nSHOWN = (64, 256)\n\n\ndef reference({}):\n    return compute({})\n"
+    constants = shown.format(len(candidate.problem.arguments), names, names)
+    kernel = candidate.source.replace("def run(", "def compute(")
+    problem = replace(candidate.problem, source=f"{kernel}\n\n{constants}")
+    return replace(candidate, problem=problem, kind=ITSELF, held_out=False)
+
+
 def find(name: str) -> Candidate:
     """Returns the candidate of a name.
 
     Raises:
         InputError: If there is none.
     """
-    for candidate in candidates():
+    for candidate in (*candidates(), *against_itself()):
         if candidate.name == name:
             return candidate
     raise InputError(f"the corpus has no candidate {name!r}")

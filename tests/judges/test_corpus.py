@@ -13,6 +13,9 @@ from kernel_gym.judges import corpus
 ROOT = Path(__file__).parents[2]
 OF_THE_JUDGE = (
     "judge",
+    "devices",
+    "exploits",
+    "evaluator.py",
     "worker",
     "launcher",
     "plans",

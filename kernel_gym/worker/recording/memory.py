@@ -28,7 +28,9 @@ class _Placed:
 class StandInMemory:
     """Gives addresses to the buffers of one call after another.
 
-    Addresses only grow within a call, so a pointer to a freed buffer stays invalid.
+    Addresses only grow within a call, so a pointer to a freed buffer stays invalid. Arguments are
+    memory of the caller, who uses it again for other values: calls of one shape get them at the
+    same addresses. So host code that takes an address for the values is found out.
 
     Args:
         capacity: The most bytes that may be allocated at one time.
@@ -43,13 +45,19 @@ class StandInMemory:
         self._next = STAND_IN_BASE + GUARD
         self._starts: list[int] = []
         self._placed: dict[int, _Placed] = {}
+        self._arguments: list[int] = []
 
     def begin(self) -> None:
-        """Begins a call. What was allocated before stays allocated, and is no part of the call."""
+        """Begins a call. What host code has allocated stays allocated, and is no part of the call.
+
+        The arguments of the call before are gone.
+        """
         self._call += 1
         self.buffers = []
-        if not self._starts:
-            self._next = STAND_IN_BASE + GUARD
+        for start in self._arguments:
+            self._drop(start)
+        self._arguments = []
+        self._next = self._end(self._starts[-1]) if self._starts else STAND_IN_BASE + GUARD
 
     def add(self, buffer: PlanBuffer) -> int:
         """Adds a buffer to the call and returns its address.
@@ -57,26 +65,27 @@ class StandInMemory:
         Raises:
             OutOfMemoryError: The device has not so much memory, or the range has no more addresses.
         """
-        start = -(-self._next // ALIGNMENT) * ALIGNMENT
+        is_argument = buffer.role in (BufferRole.INPUT, BufferRole.OUTPUT)
+        start = self._first_gap(buffer.size) if is_argument else _aligned(self._next)
         if self.held + buffer.size > self.capacity or start + buffer.size > _LAST:
             raise OutOfMemoryError(
                 f"out of device memory: {buffer.size} bytes asked for, {self.held} of "
                 f"{self.capacity} live"
             )
-        self._next = start + buffer.size + GUARD
+        self._next = max(self._next, start + buffer.size + GUARD)
         self.held += buffer.size
+        if is_argument:
+            self._arguments.append(start)
         bisect.insort(self._starts, start)
         self._placed[start] = _Placed(start, buffer.size, self._call, len(self.buffers))
         self.buffers.append(buffer)
         return start
 
     def remove(self, address: int, step: int) -> None:
-        """Frees a buffer before a step. An address of no buffer is ignored."""
-        placed = self._placed.pop(address, None)
-        if placed is None:
+        """Frees a buffer before a step. An address of no buffer, or of an argument, is ignored."""
+        if address not in self._placed or address in self._arguments:
             return
-        del self._starts[bisect.bisect_left(self._starts, address)]
-        self.held -= placed.size
+        placed = self._drop(address)
         if placed.call == self._call:
             buffer = self.buffers[placed.number]
             if buffer.role is BufferRole.SCRATCH:
@@ -119,3 +128,27 @@ class StandInMemory:
                 "and fill the memory that it uses"
             )
         return placed.number, address - placed.start
+
+    def _drop(self, start: int) -> _Placed:
+        """Forgets the buffer at an address."""
+        placed = self._placed.pop(start)
+        del self._starts[bisect.bisect_left(self._starts, start)]
+        self.held -= placed.size
+        return placed
+
+    def _end(self, start: int) -> int:
+        """Returns the first address behind a buffer and its guard."""
+        return start + self._placed[start].size + GUARD
+
+    def _first_gap(self, size: int) -> int:
+        """Returns the lowest address with room for an argument."""
+        free = _aligned(STAND_IN_BASE + GUARD)
+        for start in self._starts:
+            if free + size + GUARD <= start:
+                break
+            free = _aligned(self._end(start))
+        return free
+
+
+def _aligned(address: int) -> int:
+    return -(-address // ALIGNMENT) * ALIGNMENT

@@ -174,3 +174,27 @@ def test_tensors_without_elements_are_anywhere(recorder):
     recorder.fill(empty, bytes(4))
     recorder.copy(empty, empty)
     assert checked(recorder, recorder.view(empty)).steps == ()
+
+
+def test_arguments_of_equal_calls_have_equal_addresses(recorder):
+    first = [recorder.argument(size, BufferRole.INPUT) for size in (100, 5000)]
+    kept = recorder.allocate(64)
+    recorder.begin()
+    assert [recorder.argument(size, BufferRole.INPUT) for size in (100, 5000)] == first
+    assert recorder.allocate(64) > kept, "what host code keeps has an address of its own"
+    with pytest.raises(DeviceError, match="allocated before it"):
+        launch(recorder, pointer(kept))
+    recorder.free(first[0])
+    launch(recorder, pointer(first[0]))
+
+
+def test_arguments_go_around_memory_that_host_code_keeps(recorder):
+    recorder.argument(64, BufferRole.INPUT)
+    kept = recorder.allocate(64)
+    for _ in range(2):
+        recorder.begin()
+        small = recorder.argument(64, BufferRole.INPUT)
+        large = recorder.argument(9000, BufferRole.INPUT)
+        assert small + 64 < kept
+        assert kept + 64 < large
+    assert recorder.memory.held == 64 + 64 + 9000

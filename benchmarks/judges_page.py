@@ -1,0 +1,58 @@
+"""The tables of docs/judges.md, from the rows in `benchmarks/results/judges`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from kernel_gym.judges.adapter import NAMES, JudgeAdapter, load_adapter
+from kernel_gym.judges.page import kind_table, score_table
+from kernel_gym.judges.report import held_out
+from kernel_gym.judges.verdicts import JudgeVerdict, read_verdicts
+
+ROWS = Path("benchmarks/results/judges")
+"""Files of rows, one a judge, relative to a checkout."""
+PAGE = Path("docs/judges.md")
+MARK = "<!-- {}: written by `python -m benchmarks renew` -->"
+END = "<!-- end -->"
+
+
+def judges_page(text: str, rows: Sequence[JudgeVerdict]) -> str:
+    """Returns the page with new tables.
+
+    Args:
+        text: The page as it is.
+        rows: The rows of all judges.
+
+    Raises:
+        ValueError: The page lacks a mark.
+    """
+    commits = sorted({(row.judge, row.commit) for row in rows})
+    settings = [f"- **{name}** ({one.repository}): {one.settings}" for name, one in _adapters()]
+    parts = {
+        "rates": score_table(rows),
+        "kinds": kind_table(rows),
+        "held-out": score_table(held_out(rows)),
+        "settings": "\n".join(settings) + "\n",
+        "commits": "\n".join(f"- {judge}: `{commit[:16]}`" for judge, commit in commits) + "\n",
+    }
+    for name, part in parts.items():
+        text = _replaced(text, MARK.format(name), part)
+    return text
+
+
+def stored_rows(folder: Path = ROWS) -> list[JudgeVerdict]:
+    """Returns the stored rows."""
+    return read_verdicts(sorted(folder.glob("*.jsonl")))
+
+
+def _adapters() -> list[tuple[str, JudgeAdapter]]:
+    return [(name, load_adapter(name)) for name in NAMES]
+
+
+def _replaced(text: str, mark: str, part: str) -> str:
+    head, present, rest = text.partition(mark + "\n")
+    _, end, tail = rest.partition(END)
+    if not present or not end:
+        raise ValueError(f"{PAGE} lacks {mark}")
+    return f"{head}{mark}\n\n{part}\n{END}{tail}"

@@ -1,0 +1,1 @@
+"""Adapters of judges, one module each."""

@@ -1,0 +1,67 @@
+"""KernelBench: `eval_kernel_against_ref` of `src/kernelbench/eval.py`, after its static checker."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from kernel_gym.judges.adapters.scripted import ScriptedJudge
+from kernel_gym.judges.adapters.texts import module_with_class, reference_model
+from kernel_gym.judges.corpus import Candidate
+
+SCRIPT = """
+import json, sys, types
+from pathlib import Path
+
+for name in ("datasets", "dotenv", "litellm", "openai", "requests", "tqdm"):
+    try:
+        __import__(name)
+    except ImportError:
+        stub = types.ModuleType(name)
+        stub.load_dotenv = stub.completion = stub.OpenAI = stub.tqdm = lambda *a, **k: None
+        sys.modules[name] = stub
+sys.path.insert(0, sys.argv[1] + "/src")
+import torch
+from kernelbench.eval import eval_kernel_against_ref
+from kernelbench.kernel_static_checker import validate_kernel_static
+
+source = Path("candidate.py").read_text()
+allowed, errors, _ = validate_kernel_static(source, backend="triton", precision="fp32")
+verdict = {"accepted": False, "why": "; ".join(errors)}
+if allowed:
+    result = eval_kernel_against_ref(
+        Path("reference.py").read_text(), source, num_correct_trials=5, num_perf_trials=10,
+        measure_performance=True, timing_method="cuda_event", device=torch.device("cuda:0"),
+        backend="triton", precision=torch.float32,
+    )
+    if result is not None:
+        verdict["accepted"] = bool(result.compiled and result.correctness)
+        verdict["why"] = str({key: str(value)[:200] for key, value in result.metadata.items()})
+        if verdict["accepted"] and result.runtime > 0:
+            verdict["paid"] = float(result.ref_runtime / result.runtime)
+Path("verdict.json").write_text(json.dumps(verdict))
+"""
+
+
+def write(candidate: Candidate, checkout: Path, folder: Path) -> None:
+    """Writes `Model` and `ModelNew`."""
+    text = module_with_class(candidate.source, "run", candidate, "ModelNew")
+    (folder / "candidate.py").write_text(text)
+    (folder / "reference.py").write_text(reference_model(candidate))
+
+
+ADAPTER = ScriptedJudge(
+    name="kernelbench",
+    repository="ScalingIntelligence/KernelBench",
+    settings=(
+        "The calls and settings of `scripts/run_and_check.py` with `backend=triton`: the static "
+        "checker first, 5 trials of correctness, float32 with its tolerance of 1e-4, times by "
+        "`cuda_event`. The script itself needs the package of a cloud service. 10 trials of time "
+        "instead of 100: modelled times repeat, and each trial fills 256 MB. One shape, 64 x 256, "
+        "as its problems have one; inputs by `torch.randn`. A flag of excessive speedup does not "
+        "change its verdict. A call that launches nothing has a modelled time of zero, by which "
+        "the evaluator divides: then there is no verdict."
+    ),
+    needed=("src/kernelbench/eval.py", "src/kernelbench/kernel_static_checker.py"),
+    script=SCRIPT,
+    write=write,
+)

@@ -1,0 +1,47 @@
+"""KernelGuard: `analyze_code` of its package, static rules that run nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from kernel_gym.judges.adapters.scripted import ScriptedJudge
+from kernel_gym.judges.adapters.texts import names_of
+from kernel_gym.judges.corpus import Candidate
+
+SCRIPT = """
+import json, sys
+from pathlib import Path
+
+sys.path.insert(0, sys.argv[1])
+import kernelguard
+
+result = kernelguard.analyze_code(
+    Path("submission.py").read_text(), compute_structural_hash=False
+)
+patterns = [pattern["pattern"] for pattern in result["matched_patterns"] if "pattern" in pattern]
+verdict = {"accepted": not result["should_filter"]}
+verdict["why"] = f"{result['classification']}: {result['filter_reason'] or patterns}"
+Path("verdict.json").write_text(json.dumps(verdict))
+"""
+
+
+def write(candidate: Candidate, checkout: Path, folder: Path) -> None:
+    """Writes a submission in the form of GPU MODE, for which the rules are made."""
+    names = names_of(candidate)
+    entry = f"\n\ndef custom_kernel(data):\n    {names}, = data\n    return run({names})\n"
+    (folder / "submission.py").write_text(candidate.source + entry)
+
+
+ADAPTER = ScriptedJudge(
+    name="kernelguard",
+    repository="the package kernelguard of PyPI",
+    settings=(
+        "`analyze_code` in its default profile on a submission with `custom_kernel(data)`; "
+        "refused if it says `should_filter`. The rules look for cheats alone, so wrong kernels "
+        "are not their subject. The checkout is the folder of "
+        "`pip install --target FOLDER kernelguard`."
+    ),
+    needed=("kernelguard.py",),
+    script=SCRIPT,
+    write=write,
+)

@@ -1,0 +1,115 @@
+"""Rates, their intervals, the matrix, and the adapters' texts."""
+
+import ast
+import os
+from pathlib import Path
+
+import pytest
+
+from benchmarks.judges_page import PAGE, judges_page, stored_rows
+from kernel_gym.errors import InputError
+from kernel_gym.judges import corpus
+from kernel_gym.judges.adapter import NAMES, load_adapter
+from kernel_gym.judges.page import kind_table, matrix_page, score_table
+from kernel_gym.judges.report import ErrorRate, held_out, scores
+from kernel_gym.judges.verdicts import JudgeAnswer, JudgeVerdict, short_message
+
+ROOT = Path(__file__).parents[2]
+
+
+def row(name, answer, judge="some", **fields):
+    candidate = corpus.find(name)
+    return JudgeVerdict(
+        judge=judge,
+        commit="none",
+        candidate=name,
+        digest=candidate.digest,
+        truth=candidate.truth,
+        answer=answer,
+        cpu_seconds=1.0,
+        **fields,
+    )
+
+
+ROWS = [
+    row("relu/right_plain", JudgeAnswer.ACCEPTED, paid=2.0),
+    row("relu/right_strided", JudgeAnswer.REFUSED),
+    row("relu/wrong_tail", JudgeAnswer.ACCEPTED, paid=2.0, message="<b>fine</b>"),
+    row("relu/wrong_half", JudgeAnswer.OPEN),
+    row("relu/cheat_library", JudgeAnswer.ACCEPTED, paid=3.0),
+    row("relu/cheat_clock", JudgeAnswer.REFUSED),
+    row("relu/right_itself", JudgeAnswer.ACCEPTED, paid=1.25),
+]
+
+
+def test_rates_count_errors_of_given_verdicts():
+    (score,) = scores(ROWS)
+    assert (score.refused_right.errors, score.refused_right.number) == (1, 2)
+    assert (score.accepted_wrong.errors, score.accepted_wrong.number) == (1, 1)
+    assert (score.accepted_cheats.errors, score.accepted_cheats.number) == (1, 2)
+    assert (score.paid_cheats, score.itself, score.open) == (3.0, (1.25, 1.25), 1)
+
+
+def test_intervals_are_exact():
+    rate = ErrorRate.of(0, 40)
+    assert rate.low == 0
+    assert rate.high == pytest.approx(1 - 0.025 ** (1 / 40))
+    assert ErrorRate.of(0, 0).text == "-"
+
+
+def test_rows_of_an_older_corpus_are_left_out():
+    old = ROWS[0].model_copy(update={"digest": "0" * 16})
+    assert scores([old]) == []
+
+
+def test_held_out_rows_are_those_of_the_drawn_third():
+    drawn = [one.name for one in corpus.candidates() if one.held_out]
+    assert {one.candidate for one in held_out(ROWS)} == {r.candidate for r in ROWS} & set(drawn)
+
+
+def test_tables_and_page_show_errors():
+    assert "| some | 1 of 2: 50.0 %" in score_table(ROWS)
+    assert "| `wrong_tail` | 1/1 |" in kind_table(ROWS)
+    page = matrix_page(ROWS)
+    assert '<td class="error" title="&lt;b&gt;fine&lt;/b&gt;">accepted 2</td>' in page
+    assert page.count('class="open"') == 1
+
+
+def test_messages_have_no_folders():
+    text = "File '/home/someone/x/judge.py', line 3: 1/2\n\x1b[0m"
+    assert short_message(text) == "File 'judge.py', line 3: 1/2 [0m"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_adapters_write_texts_that_parse(name, tmp_path):
+    adapter = load_adapter(name)
+    assert adapter.name == name
+    with pytest.raises(InputError, match="found no"):
+        adapter.prepare(corpus.find("swiglu/right_plain"), tmp_path, tmp_path)
+    ast.parse(adapter.script)
+
+
+def test_the_page_has_the_stored_rows():
+    page = (ROOT / PAGE).read_text()
+    assert judges_page(page, stored_rows(ROOT / "benchmarks/results/judges")) == page
+
+
+@pytest.mark.skipif("KERNEL_GYM_JUDGES" not in os.environ, reason="no folder of checkouts")
+@pytest.mark.parametrize("name", NAMES)
+def test_a_judge_accepts_a_right_kernel_and_refuses_a_crash(name):
+    import dataclasses
+
+    from kernel_gym.judges.run import run_judge
+
+    right = corpus.find("swiglu/right_plain")
+    crash = dataclasses.replace(right, source=right.source.replace("y = torch", "y = torc"))
+    kept = []
+    run_judge(
+        load_adapter(name),
+        Path(os.environ["KERNEL_GYM_JUDGES"]) / name,
+        [right, crash],
+        kept.append,
+    )
+    static = name == "kernelguard"
+    expected = [JudgeAnswer.ACCEPTED, JudgeAnswer.ACCEPTED if static else JudgeAnswer.REFUSED]
+    assert [one.answer for one in kept] == expected, kept

@@ -1,0 +1,133 @@
+"""A judge of a few lines runs confined: verdicts, failures, and what it must not do."""
+
+import json
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from kernel_gym.errors import InputError
+from kernel_gym.judges import corpus
+from kernel_gym.judges.adapter import Reading, load_adapter, need
+from kernel_gym.judges.run import JudgeHost, RowFile, commit_of, judge_candidate, run_judge
+from kernel_gym.judges.verdicts import JudgeAnswer, JudgeVerdict, read_verdicts
+
+CASES = {
+    "right_plain": "print('yes')",
+    "wrong_tail": "print('no')",
+    "cheat_clock": "raise SystemExit(3)",
+    "cheat_content": "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)",
+    "cheat_frames": "open(CHECKOUT + '/judge.py', 'w')",
+    "cheat_later": "import socket\nsocket.create_connection(('127.0.0.1', 9))",
+    "cheat_library": f"open({corpus.__file__!r}, 'a')",
+    "cheat_empty": "import torch\nprint('yes' if torch.zeros(3, device='cuda').sum() == 0 else '')",
+}
+"""Scripts of the judge, by kind of candidate."""
+
+
+class FewLines:
+    """A judge whose answer depends on the kind of candidate."""
+
+    name = "few-lines"
+    repository = "-"
+    settings = "-"
+
+    def prepare(self, candidate, checkout, folder):
+        if candidate.kind == "wrong_special":
+            need(checkout, "absent.py")
+        text = f"CHECKOUT = {str(checkout)!r}\n{CASES[candidate.kind]}\n"
+        (folder / "script.py").write_text(text)
+        return ["script.py"]
+
+    def read(self, folder, output):
+        if output.startswith("yes"):
+            return Reading(JudgeAnswer.ACCEPTED, paid=1.5)
+        return Reading(JudgeAnswer.REFUSED if output.startswith("no") else JudgeAnswer.OPEN)
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory):
+    checkout = tmp_path_factory.mktemp("checkout")
+    (checkout / "judge.py").write_text("pass\n")
+    kinds = (*CASES, "wrong_special")
+    kept: list[JudgeVerdict] = []
+    chosen = [corpus.find(f"excess/{kind}") for kind in kinds]
+    before = Path(corpus.__file__).read_text()
+    run_judge(FewLines(), checkout, chosen, kept.append)
+    assert (checkout / "judge.py").read_text() == "pass\n"
+    assert Path(corpus.__file__).read_text() == before
+    return {row.candidate.partition("/")[2]: row for row in kept}
+
+
+def test_answers_become_rows(rows):
+    assert rows["right_plain"].answer is JudgeAnswer.ACCEPTED
+    assert rows["right_plain"].paid == 1.5
+    assert rows["wrong_tail"].answer is JudgeAnswer.REFUSED
+    assert rows["wrong_tail"].paid is None
+    assert rows["right_plain"].commit.startswith("files-")
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        ("cheat_clock", "status 3"),
+        ("cheat_content", "status -9"),
+        ("cheat_frames", "Error"),
+        ("cheat_later", "Error"),
+        ("cheat_library", "Error"),
+        ("wrong_special", "found no absent.py"),
+    ],
+)
+def test_a_judge_that_fails_or_leaves_its_folder_gives_no_verdict(rows, kind, words):
+    assert rows[kind].answer is JudgeAnswer.OPEN
+    assert words in rows[kind].message
+
+
+def test_the_simulated_device_is_there(rows):
+    assert rows["cheat_empty"].answer is JudgeAnswer.ACCEPTED, rows["cheat_empty"].message
+
+
+def test_a_judge_that_hangs_gives_a_row(monkeypatch, tmp_path):
+    monkeypatch.setitem(CASES, "right_plain", "while True: pass")
+    monkeypatch.setenv("KERNEL_GYM_JUDGE_CPU_SECONDS", "1")
+    with closing(JudgeHost("sim:gfx942")) as host:
+        row = judge_candidate(FewLines(), tmp_path, "none", corpus.find("excess/right_plain"), host)
+    assert row.answer is JudgeAnswer.OPEN
+    assert "CPU" in row.message
+
+
+def test_a_file_of_rows_is_continued(rows, tmp_path):
+    path = tmp_path / "rows.jsonl"
+    first = RowFile(path, False, lambda line: None)
+    for row in rows.values():
+        first.keep(row)
+    with path.open("a") as file:
+        file.write('{"judge": "half a li')
+    with pytest.raises(InputError, match="exists"):
+        RowFile(path, False, print)
+    chosen = [corpus.find("excess/right_plain"), corpus.find("relu/right_plain")]
+    left = RowFile(path, True, print).missing(chosen, "few-lines")
+    assert [one.name for one in left] == ["relu/right_plain"]
+    assert read_verdicts([path]) == list(rows.values())
+
+
+def test_a_line_that_is_no_row_is_refused(tmp_path):
+    path = tmp_path / "rows.jsonl"
+    path.write_text(json.dumps({"judge": "x", "paid": -1}) + "\n")
+    with pytest.raises(InputError, match="line 1: no verdict"):
+        read_verdicts([path])
+
+
+def test_an_unknown_judge_is_refused(tmp_path):
+    with pytest.raises(InputError, match="found 'nobody', expected"):
+        load_adapter("nobody")
+    (tmp_path / "empty.py").write_text("")
+    with pytest.raises(InputError, match="no ADAPTER"):
+        load_adapter(str(tmp_path / "empty.py"))
+
+
+def test_a_changed_checkout_has_another_commit(tmp_path):
+    (tmp_path / "a.py").write_text("1")
+    first = commit_of(tmp_path)
+    (tmp_path / "a.py").write_text("2")
+    assert commit_of(tmp_path) != first
