@@ -17,7 +17,7 @@ from functools import cache
 import torch
 
 from kernel_gym.tasks.far_ends import budget, far_ends, fits_memory, near_far_end
-from kernel_gym.tasks.problem import Dims, Problem, Scale, Value
+from kernel_gym.tasks.problem import Axis, Dims, Problem, Scale, Value
 from kernel_gym.tasks.ranges import special_distributions, widen
 from kernel_gym.tasks.scalar_draws import draw_scalars
 from kernel_gym.tasks.workload import UNSEEN_KINDS, Kind, Layout, Split, Workload
@@ -74,8 +74,9 @@ def adversarial_workloads(
     does not depend on the order of the problem's distributions. The layouts are a strided and an
     offset one of the smallest train workload. Then comes the far end of each axis. The first two of
     these have special values, as far as the problem takes them; the smallest train workload has
-    them where there are too few. The last workload has odd sizes, and tiny values where the problem
-    allows them. What equals a train workload is left out otherwise, since it is checked anyway.
+    them where there are too few. The next workload has odd sizes, and tiny values where the problem
+    allows them. Last comes the least legal size of an axis that no other workload reaches. What
+    equals a train workload is left out otherwise, since it is checked anyway.
     The seed decides the scalars, which are drawn from their whole ranges.
     """
     stated = problem.stated_workloads(Split.ADVERSARIAL)
@@ -97,6 +98,7 @@ def adversarial_workloads(
     if odd not in known:
         last = "tiny" if problem.tiny_inputs else menu[len(cases) % len(menu)]
         large.append((odd, Layout.CONTIGUOUS, last))
+    large += [(dims, Layout.CONTIGUOUS, menu[0]) for dims in _near_ends(problem, scale)]
     rng = random.Random(f"{problem.name}/{scale}/{language}/adversarial/{seed}")
     return [
         Workload(
@@ -129,6 +131,34 @@ def _off_tiles(problem: Problem, scale: Scale) -> Dims:
         fits = (d for d in odd if problem.legal(d) and problem.elements(d) <= limit)
         dims = next(fits, dims)
     return dims
+
+
+@cache
+def _near_ends(problem: Problem, scale: Scale) -> tuple[Dims, ...]:
+    """Returns tiny sizes with the least legal size of an axis that no other workload reaches.
+
+    An edge (`Kind.EDGE`) has the least size that is legal beside train sizes. Beside adversarial
+    ones a lower size may be legal, such as one column where there is one row.
+    """
+    ends: list[Dims] = []
+    lowest = {axis.name: axis.low for axis in problem.axes}
+    for axis in problem.axes:
+        known = min(dims[axis.name] for dims in (*problem.adversarial, *ends))
+        beside_train = _least(problem, axis, problem.train[scale])
+        beside_tiny = _least(problem, axis, (*problem.adversarial, *ends, lowest))
+        if beside_train is not None:
+            known = min(known, beside_train[axis.name])
+        if beside_tiny is not None and beside_tiny[axis.name] < known:
+            ends.append(beside_tiny)
+    return tuple(ends)
+
+
+def _least(problem: Problem, axis: Axis, bases: Sequence[Dims]) -> Dims | None:
+    """Returns the point with the least legal size of an axis beside other sizes of some point."""
+    most = max(base[axis.name] for base in bases)
+    sizes = range(axis.low, most + 1, axis.multiple)[:_EDGE_STEPS]
+    points = ({**base, axis.name: size} for size in sizes for base in bases)
+    return next(filter(problem.legal, points), None)
 
 
 def _prime_near(value: int, rng: random.Random) -> int:
