@@ -19,7 +19,7 @@ import torch
 from kernel_gym.tasks.far_ends import budget, far_ends, fits_memory, near_far_end
 from kernel_gym.tasks.problem import Axis, Dims, Problem, Scale, Value
 from kernel_gym.tasks.ranges import special_distributions, widen
-from kernel_gym.tasks.scalar_draws import draw_scalars
+from kernel_gym.tasks.scalar_draws import draw_ends, draw_scalars
 from kernel_gym.tasks.workload import UNSEEN_KINDS, Kind, Layout, Split, Workload
 
 UNSEEN_DISTRIBUTIONS = 2
@@ -77,7 +77,9 @@ def adversarial_workloads(
     them where there are too few. The next workload has odd sizes, and tiny values where the problem
     allows them. Last comes the least legal size of an axis that no other workload reaches. What
     equals a train workload is left out otherwise, since it is checked anyway.
-    The seed decides the scalars, which are drawn from their whole ranges.
+    The seed decides the scalars, which are drawn from their whole ranges. The workload with special
+    values and the one with odd sizes have opposite ends of each range: both hold small values, on
+    which a term such as eps shows.
     """
     stated = problem.stated_workloads(Split.ADVERSARIAL)
     if stated is not None:
@@ -100,6 +102,12 @@ def adversarial_workloads(
         large.append((odd, Layout.CONTIGUOUS, last))
     large += [(dims, Layout.CONTIGUOUS, menu[0]) for dims in _near_ends(problem, scale)]
     rng = random.Random(f"{problem.name}/{scale}/{language}/adversarial/{seed}")
+    ends = draw_ends(problem, rng)
+
+    def scalars(dims: Dims, distribution: str) -> dict[str, int | float]:
+        drawn = draw_scalars(problem, rng)
+        return ends[0] if distribution in special[:1] else ends[1] if dims == odd else drawn
+
     return [
         Workload(
             dims,
@@ -108,7 +116,7 @@ def adversarial_workloads(
             distribution=distribution,
             layout=layout,
             name=f"adversarial-{i}",
-            scalars=draw_scalars(problem, rng),
+            scalars=scalars(dims, distribution),
             timed=False,
         )
         for i, (dims, layout, distribution) in enumerate([*tiny, *large])
