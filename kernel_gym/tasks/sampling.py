@@ -102,11 +102,13 @@ def adversarial_workloads(
         large.append((odd, Layout.CONTIGUOUS, last))
     large += [(dims, Layout.CONTIGUOUS, menu[0]) for dims in _near_ends(problem, scale)]
     rng = random.Random(f"{problem.name}/{scale}/{language}/adversarial/{seed}")
-    ends = draw_ends(problem, rng)
+    low_or_high = draw_ends(problem, rng)
 
     def scalars(dims: Dims, distribution: str) -> dict[str, int | float]:
         drawn = draw_scalars(problem, rng)
-        return ends[0] if distribution in special[:1] else ends[1] if dims == odd else drawn
+        if distribution in special[:1]:
+            return low_or_high[0]
+        return low_or_high[1] if dims == odd else drawn
 
     return [
         Workload(

@@ -1,4 +1,4 @@
-"""What the prompt calls legal is drawn: bounds of scalars and sizes, dtypes, shapes, layouts."""
+"""Draws reach all that a prompt calls legal: bounds of scalars and sizes, dtypes, shapes, layouts."""
 
 from __future__ import annotations
 
