@@ -1,4 +1,4 @@
-"""Draws reach all that a prompt calls legal: bounds of scalars and sizes, dtypes, shapes, layouts."""
+"""Draws reach all that a prompt calls legal: scalars, sizes, dtypes, shapes and layouts."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ class OwnReader:
     command: str = ""
 
     def detect(self, checkout: Path) -> bool:
-        """No folder is taken for one of these without being told."""
+        """Returns False: no folder is taken for one of these."""
         return False
 
     def entries(self, checkout: Path) -> Iterator[FoundTask | Unsupported]:
