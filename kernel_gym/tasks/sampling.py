@@ -16,8 +16,15 @@ from functools import cache
 
 import torch
 
-from kernel_gym.tasks.far_ends import budget, far_ends, fits_memory, near_far_end
-from kernel_gym.tasks.problem import Axis, Dims, Problem, Scale, Value
+from kernel_gym.tasks.far_ends import (
+    MAX_EDGE_STEPS,
+    budget,
+    far_ends,
+    fits_memory,
+    near_ends,
+    near_far_end,
+)
+from kernel_gym.tasks.problem import Dims, Problem, Scale, Value
 from kernel_gym.tasks.ranges import special_distributions, widen
 from kernel_gym.tasks.scalar_draws import draw_ends, draw_scalars
 from kernel_gym.tasks.workload import UNSEEN_KINDS, Kind, Layout, Split, Workload
@@ -34,8 +41,6 @@ MIN_TIMED_SHARE = 0.1
 """Least elements of a drawn workload that is timed, as a share of the smallest train workload's."""
 PRODUCTION_POINTS = 12
 """Least number of production points; the declared ones are combined until there are so many."""
-_EDGE_STEPS = 256
-"""Sizes from the lowest one of an axis on that are tried for an edge."""
 _TILES = (16, 32, 64, 128, 256, 512, 1024, 2048)
 
 
@@ -100,7 +105,7 @@ def adversarial_workloads(
     if odd not in known:
         last = "tiny" if problem.tiny_inputs else menu[len(cases) % len(menu)]
         large.append((odd, Layout.CONTIGUOUS, last))
-    large += [(dims, Layout.CONTIGUOUS, menu[0]) for dims in _near_ends(problem, scale)]
+    large += [(dims, Layout.CONTIGUOUS, menu[0]) for dims in near_ends(problem, scale)]
     rng = random.Random(f"{problem.name}/{scale}/{language}/adversarial/{seed}")
     low_or_high = draw_ends(problem, rng)
 
@@ -143,34 +148,6 @@ def _off_tiles(problem: Problem, scale: Scale) -> Dims:
     return dims
 
 
-@cache
-def _near_ends(problem: Problem, scale: Scale) -> tuple[Dims, ...]:
-    """Returns tiny sizes with the least legal size of an axis that no other workload reaches.
-
-    An edge (`Kind.EDGE`) has the least size that is legal beside train sizes. Beside adversarial
-    ones a lower size may be legal, such as one column where there is one row.
-    """
-    ends: list[Dims] = []
-    lowest = {axis.name: axis.low for axis in problem.axes}
-    for axis in problem.axes:
-        known = min(dims[axis.name] for dims in (*problem.adversarial, *ends))
-        beside_train = _least(problem, axis, problem.train[scale])
-        beside_tiny = _least(problem, axis, (*problem.adversarial, *ends, lowest))
-        if beside_train is not None:
-            known = min(known, beside_train[axis.name])
-        if beside_tiny is not None and beside_tiny[axis.name] < known:
-            ends.append(beside_tiny)
-    return tuple(ends)
-
-
-def _least(problem: Problem, axis: Axis, bases: Sequence[Dims]) -> Dims | None:
-    """Returns the point with the least legal size of an axis beside other sizes of some point."""
-    most = max(base[axis.name] for base in bases)
-    sizes = range(axis.low, most + 1, axis.multiple)[:_EDGE_STEPS]
-    points = ({**base, axis.name: size} for size in sizes for base in bases)
-    return next(filter(problem.legal, points), None)
-
-
 def _prime_near(value: int, rng: random.Random) -> int:
     candidate = max(2, value + rng.randint(-value // 4, value // 4))
     while any(candidate % d == 0 for d in range(2, int(candidate**0.5) + 1)):
@@ -197,7 +174,7 @@ def _edge(problem: Problem, scale: Scale, base: Dims, rng: random.Random) -> Dim
     """The smallest legal size of one axis, which other axes may lift above its lowest one."""
     axis = rng.choice(problem.axes)
     lowest = {**base, axis.name: axis.low}
-    steps = range(axis.low, base[axis.name], axis.multiple)[:_EDGE_STEPS]
+    steps = range(axis.low, base[axis.name], axis.multiple)[:MAX_EDGE_STEPS]
     return next((d for n in steps if problem.legal(d := {**base, axis.name: n})), lowest)
 
 
