@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 
 
 def new(
-    target: Annotated[str, typer.Argument(help="FILE.py:NAME of a module class or a function.")],
+    target: Annotated[
+        str, typer.Argument(help="FILE.py:NAME of a module class or a function; FILE.py to record.")
+    ],
     inputs: Annotated[
         str | None, typer.Option(help="FILE.py:NAME of the function that makes the inputs.")
     ] = None,
@@ -42,6 +44,9 @@ def new(
         bool,
         typer.Option("--from-profile", help="Run the target, a script, and list its modules."),
     ] = False,
+    record: Annotated[
+        str, typer.Option(help='The tests of a Triton file, to record: "pytest test_x.py".')
+    ] = "",
     name: Annotated[str | None, typer.Option(help="Name of the problem.")] = None,
     out: Annotated[Path, typer.Option(help="The folder of your problems.")] = Path("my_tasks"),
     device: DeviceOption = "sim:gfx942",
@@ -50,9 +55,15 @@ def new(
     """Make a task of a PyTorch module or function. Exit code 1 when admission refuses it.
 
     The code runs in a confined process. What is written is a problem folder that you may edit.
+    With --record a file of Triton kernels becomes a task: its tests run, and their calls of its
+    functions are recorded. Its sources stay where they are.
 
-    Example: kernel-gym new my_model.py:Block --inputs my_model.py:make_inputs
+    Examples: kernel-gym new my_model.py:Block --inputs my_model.py:make_inputs
+    kernel-gym new my_kernel.py --record "pytest test_my_kernel.py"
     """
+    if record:
+        _record(Path(target), record, device, json)
+        return
     if from_profile:
         _show_profile(Path(target), json)
         return
@@ -166,6 +177,36 @@ def _show(written: Written, rows: list[Row]) -> None:
     task = rows[0]["id"] if rows else written.name
     parent = written.folder.parent
     console.print(f"next: kernel-gym --tasks-path {parent} tasks show {task}", highlight=False)
+
+
+def _record(file: Path, command: str, device: str, json: bool) -> None:
+    """Makes a task of the calls that the tests of a Triton file make, and shows its verdict."""
+    from kernel_gym.imports.authoring.request import snake
+    from kernel_gym.imports.bench.import_bench import ImportBench
+    from kernel_gym.imports.bench.importing import import_suite
+    from kernel_gym.imports.readers.own_files import PREFIX, OwnReader
+
+    if file.suffix != ".py" or not file.is_file():
+        raise typer.BadParameter(f"{file}: expected a Python file with Triton kernels")
+    suite = PREFIX + snake(file.stem).replace("_", "-")
+    reader = OwnReader(suite, file.name, command)
+    with one_line_errors(), messages.status("recording"), ImportBench(device) as bench:
+        (step,) = import_suite(reader, file.parent.resolve(), [bench])
+    entry = step.entry
+    verdict = entry.verdicts.get(device)
+    status = str(entry.status(device) or "untried")
+    reason = entry.reason or (verdict.reason if verdict else "")
+    row: Row = {"task": f"{suite}/{entry.name}", "status": status, "reason": reason}
+    row |= {"notes": list(verdict.notes) if verdict else []}
+    if json:
+        print_json(row)
+    else:
+        told = [f"{row['task']}: {status}", reason, *(f"note: {note}" for note in row["notes"])]
+        told.append(f"next: kernel-gym check {row['task']} {file} --device {device}")
+        for text in filter(None, told):
+            console.print(text, markup=False, highlight=False, soft_wrap=True)
+    if status != "admitted":
+        raise typer.Exit(FAILED)
 
 
 def _show_profile(script: Path, json: bool) -> None:

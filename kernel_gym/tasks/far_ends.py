@@ -1,4 +1,4 @@
-"""The far ends of a problem's axes: the largest legal sizes that an evaluation can afford.
+"""The ends of a problem's axes: the largest sizes that an evaluation can afford, and the least.
 
 A kernel that supports a part of the legal domain only, such as 8192 columns of 65536, is wrong at a
 far end. Every evaluation checks the far end of each axis.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 
@@ -29,6 +29,8 @@ STRETCH = 3
 """Multiple of all budgets for an axis that otherwise ends below `BEYOND` times its train sizes."""
 TOP = 0.9
 """Drawn sizes near a far end lie in the last tenth of the axis on a log scale."""
+MAX_EDGE_STEPS = 256
+"""Most sizes from the lowest one of an axis on that are tried for an edge."""
 BEYOND = 2
 """A far end lies above this multiple of the largest train size, where that is legal."""
 
@@ -170,3 +172,31 @@ def _bases(problem: Problem, scale: Scale, axis: Axis) -> Iterator[Dims]:
                 break
             current = step
     yield from problem.adversarial
+
+
+@cache
+def near_ends(problem: Problem, scale: Scale) -> tuple[Dims, ...]:
+    """Returns tiny sizes with the least legal size of an axis that no other workload reaches.
+
+    An edge (`Kind.EDGE`) has the least size that is legal beside train sizes. Beside adversarial
+    ones a lower size may be legal, such as one column where there is one row.
+    """
+    ends: list[Dims] = []
+    lowest = {axis.name: axis.low for axis in problem.axes}
+    for axis in problem.axes:
+        known = min(dims[axis.name] for dims in (*problem.adversarial, *ends))
+        beside_train = _least(problem, axis, problem.train[scale])
+        beside_tiny = _least(problem, axis, (*problem.adversarial, *ends, lowest))
+        if beside_train is not None:
+            known = min(known, beside_train[axis.name])
+        if beside_tiny is not None and beside_tiny[axis.name] < known:
+            ends.append(beside_tiny)
+    return tuple(ends)
+
+
+def _least(problem: Problem, axis: Axis, bases: Sequence[Dims]) -> Dims | None:
+    """Returns the point with the least legal size of an axis beside other sizes of some point."""
+    most = max(base[axis.name] for base in bases)
+    sizes = range(axis.low, most + 1, axis.multiple)[:MAX_EDGE_STEPS]
+    points = ({**base, axis.name: size} for size in sizes for base in bases)
+    return next(filter(problem.legal, points), None)

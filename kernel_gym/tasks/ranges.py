@@ -6,19 +6,26 @@ A problem states its ranges in `ranges.toml`, beside `problem.py`:
     reach = 1000.0      # the magnitude that `draw` reaches; without the file it is the type's end
     spreads = 1000      # the largest mean in standard deviations; 0: no such data
 
+    unwritten = ["place"]   # tensors into which the menu of special values writes nothing
+
     [ranges]            # what each argument may hold; a floating-point tensor without a line: all
     weight = [-8.0, 8.0]
 
     [drawn]             # the same for tensors of which half is drawn from the whole range
     codes = [-2147483648, 2147483647]
 
-One adversarial workload has special values up to the reach, another one a large mean. The file is
+    [excluded]          # entries of the menu of special values that are not legal, with the tensors
+    zeros = ["weight"]
+
+One adversarial workload has special values up to the reach, and the entries of the menu
+(`kernel_gym/tasks/special_menu.py`); another one has a large mean. The file is
 no part of the content that an admission verdict is about: a range decides which values are drawn
 in addition, and no control passes by that.
 """
 
 from __future__ import annotations
 
+import itertools
 import tomllib
 from collections.abc import Iterator
 from functools import cache
@@ -29,6 +36,12 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from kernel_gym.errors import InputError
 from kernel_gym.tasks.problem import Problem, ScalarArg, TensorArg, Value
+from kernel_gym.tasks.special_menu import (
+    EXCLUSIONS,
+    SpecialValue,
+    menu_of,
+    with_entries,
+)
 from kernel_gym.tasks.special_values import EXTREMES, SHIFTED, replace_by_range
 from kernel_gym.tasks.workload import Workload
 
@@ -56,6 +69,20 @@ class Ranges(BaseModel):
     """The least and the largest value of arguments; a floating-point tensor without it has all."""
     drawn: dict[str, Range] = {}
     """The same of tensors of which half is replaced by values of the range."""
+    excluded: dict[SpecialValue, tuple[str, ...]] = {}
+    """The tensors in which an entry of the menu of special values is not legal."""
+    unwritten: tuple[str, ...] = ()
+    """Tensors whose values depend on each other: `inputs` draws the entries of the menu, or none
+    does."""
+
+    def limits(self, name: str) -> Range | None:
+        """Returns the stated range of an argument; None if all finite values are legal."""
+        return (self.ranges | self.drawn).get(name)
+
+    def entries(self, arg: TensorArg) -> tuple[SpecialValue, ...]:
+        """Returns the entries of the menu that are legal in a tensor."""
+        allowed = menu_of(arg, self.limits(arg.name))
+        return tuple(entry for entry in allowed if arg.name not in self.excluded.get(entry, ()))
 
 
 def ranges_of(problem: Problem) -> Ranges:
@@ -72,7 +99,8 @@ def ranges_of(problem: Problem) -> Ranges:
     if path is None or not path.is_file():
         return _whole_types(problem)
     ranges = _read(path)
-    unknown = {*ranges.ranges, *ranges.drawn} - {arg.name for arg in problem.args}
+    barred = itertools.chain(ranges.unwritten, *ranges.excluded.values())
+    unknown = {*ranges.ranges, *ranges.drawn, *barred} - {arg.name for arg in problem.args}
     if unknown:
         raise RangesError(f"{path}: found {sorted(unknown)}, expected arguments of {problem.name}")
     return ranges
@@ -92,19 +120,29 @@ def special_distributions(problem: Problem) -> tuple[str, ...]:
 def widen(
     problem: Problem, workload: Workload, values: dict[str, Value], generator: torch.Generator
 ) -> dict[str, Value]:
-    """Replaces half of each tensor that is drawn over its whole range, in the extreme workload."""
+    """Adds special values to the tensors of the extreme workload.
+
+    Half of each tensor that is drawn over its whole range is replaced. Then come the entries of the
+    menu. Other workloads stay as they are, and so do tensors on "meta", which have no values.
+    """
     if not workload.distribution.startswith(EXTREMES):
         return values
-    replaced = dict(values)
-    for name, (low, high) in ranges_of(problem).drawn.items():
+    replaced, ranges = dict(values), ranges_of(problem)
+    for name, (low, high) in ranges.drawn.items():
         value = replaced[name]
         if isinstance(value, torch.Tensor):
             replaced[name] = replace_by_range(value, low, high, generator)
+    for arg in _tensors(problem):
+        value = replaced[arg.name]
+        written = arg.name not in ranges.unwritten
+        if written and isinstance(value, torch.Tensor) and not value.is_meta:
+            limits = ranges.limits(arg.name)
+            replaced[arg.name] = with_entries(value, ranges.entries(arg), limits)
     return replaced
 
 
 def range_texts(problem: Problem) -> Iterator[str]:
-    """Yields sentences for prompts: the range of each tensor, and the largest mean."""
+    """Yields sentences for prompts: ranges of tensors, the largest mean, and what is excluded."""
     if not problem.special_values:
         return
     ranges = ranges_of(problem)
@@ -118,6 +156,12 @@ def range_texts(problem: Problem) -> Iterator[str]:
         yield f"Legal values: {', '.join(parts)}."
     if ranges.spreads:
         yield f"The mean of data may be {ranges.spreads:g} times their standard deviation."
+    barred = [
+        f"{EXCLUSIONS[entry]} in {', '.join(f'`{name}`' for name in names)}"
+        for entry, names in ranges.excluded.items()
+    ]
+    if barred:
+        yield f"Not legal, and never drawn: {'; '.join(barred)}."
 
 
 def _words(arg: TensorArg | ScalarArg, limits: Range | None) -> str:

@@ -16,10 +16,17 @@ from functools import cache
 
 import torch
 
-from kernel_gym.tasks.far_ends import budget, far_ends, fits_memory, near_far_end
+from kernel_gym.tasks.far_ends import (
+    MAX_EDGE_STEPS,
+    budget,
+    far_ends,
+    fits_memory,
+    near_ends,
+    near_far_end,
+)
 from kernel_gym.tasks.problem import Dims, Problem, Scale, Value
 from kernel_gym.tasks.ranges import special_distributions, widen
-from kernel_gym.tasks.scalar_draws import draw_scalars
+from kernel_gym.tasks.scalar_draws import draw_ends, draw_scalars
 from kernel_gym.tasks.workload import UNSEEN_KINDS, Kind, Layout, Split, Workload
 
 UNSEEN_DISTRIBUTIONS = 2
@@ -34,8 +41,6 @@ MIN_TIMED_SHARE = 0.1
 """Least elements of a drawn workload that is timed, as a share of the smallest train workload's."""
 PRODUCTION_POINTS = 12
 """Least number of production points; the declared ones are combined until there are so many."""
-_EDGE_STEPS = 256
-"""Sizes from the lowest one of an axis on that are tried for an edge."""
 _TILES = (16, 32, 64, 128, 256, 512, 1024, 2048)
 
 
@@ -74,9 +79,12 @@ def adversarial_workloads(
     does not depend on the order of the problem's distributions. The layouts are a strided and an
     offset one of the smallest train workload. Then comes the far end of each axis. The first two of
     these have special values, as far as the problem takes them; the smallest train workload has
-    them where there are too few. The last workload has odd sizes, and tiny values where the problem
-    allows them. What equals a train workload is left out otherwise, since it is checked anyway.
-    The seed decides the scalars, which are drawn from their whole ranges.
+    them where there are too few. The next workload has odd sizes, and tiny values where the problem
+    allows them. Last comes the least legal size of an axis that no other workload reaches. What
+    equals a train workload is left out otherwise, since it is checked anyway.
+    The seed decides the scalars, which are drawn from their whole ranges. The workload with special
+    values and the one with odd sizes have opposite ends of each range: both hold small values, on
+    which a term such as eps shows.
     """
     stated = problem.stated_workloads(Split.ADVERSARIAL)
     if stated is not None:
@@ -97,7 +105,16 @@ def adversarial_workloads(
     if odd not in known:
         last = "tiny" if problem.tiny_inputs else menu[len(cases) % len(menu)]
         large.append((odd, Layout.CONTIGUOUS, last))
+    large += [(dims, Layout.CONTIGUOUS, menu[0]) for dims in near_ends(problem, scale)]
     rng = random.Random(f"{problem.name}/{scale}/{language}/adversarial/{seed}")
+    low_or_high = draw_ends(problem, rng)
+
+    def scalars(dims: Dims, distribution: str) -> dict[str, int | float]:
+        drawn = draw_scalars(problem, rng)
+        if distribution in special[:1]:
+            return low_or_high[0]
+        return low_or_high[1] if dims == odd else drawn
+
     return [
         Workload(
             dims,
@@ -106,7 +123,7 @@ def adversarial_workloads(
             distribution=distribution,
             layout=layout,
             name=f"adversarial-{i}",
-            scalars=draw_scalars(problem, rng),
+            scalars=scalars(dims, distribution),
             timed=False,
         )
         for i, (dims, layout, distribution) in enumerate([*tiny, *large])
@@ -157,7 +174,7 @@ def _edge(problem: Problem, scale: Scale, base: Dims, rng: random.Random) -> Dim
     """The smallest legal size of one axis, which other axes may lift above its lowest one."""
     axis = rng.choice(problem.axes)
     lowest = {**base, axis.name: axis.low}
-    steps = range(axis.low, base[axis.name], axis.multiple)[:_EDGE_STEPS]
+    steps = range(axis.low, base[axis.name], axis.multiple)[:MAX_EDGE_STEPS]
     return next((d for n in steps if problem.legal(d := {**base, axis.name: n})), lowest)
 
 

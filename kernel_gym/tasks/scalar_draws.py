@@ -22,6 +22,24 @@ def draw_scalars(problem: Problem, rng: random.Random) -> dict[str, int | float]
     return {arg.name: draw_scalar(arg, rng) for arg in problem.declared}
 
 
+def draw_ends(
+    problem: Problem, rng: random.Random
+) -> tuple[dict[str, int | float], dict[str, int | float]]:
+    """Returns two values for each declared scalar: one end of its range, and the other one.
+
+    Which end comes first is drawn for each scalar. Without a range both are declared values.
+    """
+    pairs = {arg.name: _ends(arg, rng) for arg in problem.declared}
+    first, second = ({name: pair[i] for name, pair in pairs.items()} for i in range(2))
+    return first, second
+
+
+def _ends(arg: ScalarArg, rng: random.Random) -> list[int | float]:
+    if not arg.ranged:
+        return rng.choices(arg.values, k=2)
+    return rng.sample((min(arg.values), max(arg.values)), 2)
+
+
 def draw_scalar(arg: ScalarArg, rng: random.Random) -> int | float:
     """Returns a value of the argument's range.
 

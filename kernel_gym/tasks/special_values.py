@@ -13,7 +13,7 @@ EXTREMES = "extremes"
 """The head of the name of the distribution that mixes special values: "extremes REACH"."""
 SHIFTED = "shifted"
 """The head of the name of normal values with a large mean: "shifted SPREADS REACH"."""
-_KINDS = 8
+_KINDS = 9
 _SMALL = 1e-6
 _TINY = 1e-3
 _MARGIN = 8
@@ -59,11 +59,11 @@ def _shifted(
 
 
 def _extremes(shape: tuple[int, ...], reach: float, generator: torch.Generator) -> torch.Tensor:
-    """Returns rows of eight kinds in turn; the parts of a row take turns if there are fewer rows.
+    """Returns rows of nine kinds in turn; the parts of a row take turns if there are fewer rows.
 
     The kinds: magnitudes near `reach` (some of them equal to it), magnitudes of all decades up to
-    it, large values of one sign, values around 1e-6 and around 1e-3, zeros, copies of one row, and
-    normal values.
+    it, large positive values, values around 1e-6 and around 1e-3, zeros, copies of one row, normal
+    values, and large negative values.
     """
     normal = torch.randn(shape, generator=generator)
     share = torch.rand(shape, generator=generator)
@@ -80,6 +80,7 @@ def _extremes(shape: tuple[int, ...], reach: float, generator: torch.Generator) 
         torch.zeros_like(normal),
         torch.randn(last, generator=generator).clamp(-reach, reach).expand(shape or (1,)),
         limited,
+        -(0.25 + 0.25 * share) * reach,
     )
     kind = _kind_of_each(shape)
     values = limited

@@ -163,6 +163,9 @@ def test_a_problem_that_a_program_made_takes_none():
         ("reach = ", "ranges.toml"),
         ("[ranges]\nz = [0, 1]", r"found \['z'\], expected arguments of plain"),
         ("[drawn]\nx = [0]", "x"),
+        ("[excluded]\nzeros = ['z']", r"found \['z'\], expected arguments of plain"),
+        ("[excluded]\nnothing = ['x']", "excluded"),
+        ("unwritten = ['z']", r"found \['z'\], expected arguments of plain"),
     ],
 )
 def test_a_malformed_file_is_reported(tmp_path, text, message):

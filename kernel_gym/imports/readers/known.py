@@ -15,6 +15,7 @@ from kernel_gym.imports.readers import (
 )
 from kernel_gym.imports.readers.arena import ArenaReader
 from kernel_gym.imports.readers.base import CheckoutError, Reader
+from kernel_gym.imports.readers.own_files import PREFIX, OwnReader
 from kernel_gym.imports.readers.rocm_bench import RocmReader
 from kernel_gym.tasks.names import UnknownName
 
@@ -25,12 +26,14 @@ def readers() -> dict[str, Reader]:
 
 
 def get_reader(suite: str) -> Reader:
-    """Returns the reader of a suite.
+    """Returns the reader of a suite, or of a user's own file.
 
     Raises:
         UnknownName: There is none. The message lists similar names.
     """
     known = readers()
+    if suite.startswith(PREFIX):
+        return OwnReader(suite)
     if suite not in known:
         raise UnknownName("suite", suite, known)
     return known[suite]

@@ -43,7 +43,10 @@ def scan_kernel(
     for t in range(0, seq):
         u = tl.load(u_base + t, mask=inside, other=0.0).to(tl.float32)
         delta = tl.load(delta_base + t, mask=inside, other=0.0).to(tl.float32) + bias
-        step = tl.where(delta > 20.0, delta, tl.log(1.0 + tl.exp(tl.minimum(delta, 20.0))))
+        power = tl.exp(tl.minimum(delta, 20.0))
+        series = power * (1.0 - power * (0.5 - power / 3.0))  # 1 + power would lose digits
+        step = tl.where(power < 0.01, series, tl.log(1.0 + power))
+        step = tl.where(delta > 20.0, delta, step)
         b = tl.load(b_ptr + batch * b_batch + at * b_row + t).to(tl.float32)
         c = tl.load(c_ptr + batch * c_batch + at * c_row + t).to(tl.float32)
         state = tl.exp(step[:, None] * a) * state + (step * u)[:, None] * b[None, :]

@@ -1,0 +1,78 @@
+"""A Triton file of one's own with its tests becomes a task by recording the calls."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kernel_gym.imports.readers.base import CheckoutError, FoundTask, Unsupported
+from kernel_gym.imports.readers.known import get_reader
+from kernel_gym.imports.readers.own_files import OwnReader, parse_command
+
+KERNEL = Path(__file__).parents[3] / "examples" / "record"
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        ("pytest test_x.py", ("pytest", "test_x.py", [])),
+        ("python -m pytest -q tests/test_x.py", ("pytest", "tests/test_x.py", [])),
+        ("python3.11 run.py --all 3", ("runner", "run.py", ["--all", "3"])),
+    ],
+)
+def test_commands(command, expected):
+    assert parse_command(command) == expected
+
+
+@pytest.mark.parametrize(
+    "command", ["", "pytest", "make test", "./a.out", "pytest 'x.py", "sh x.py"]
+)
+def test_other_commands_are_refused(command):
+    with pytest.raises(CheckoutError, match="pytest test_x"):
+        parse_command(command)
+
+
+def test_the_functions_that_the_tests_use_are_recorded():
+    (found,) = OwnReader("own-x", "swish_gate.py", "pytest test_swish_gate.py").entries(KERNEL)
+    assert isinstance(found, FoundTask)
+    assert found.details["functions"] == ["swish_gate"]
+    assert set(found.files) == {"swish_gate.py", "test_swish_gate.py"}
+
+
+@pytest.mark.parametrize(
+    ("kernel", "test", "reason"),
+    [
+        ("def f(x): return x", "from k import f\nf(1)", "no kernel"),
+        ("import triton\n@triton.jit\ndef f(x): pass", "print(1)", "no call"),
+    ],
+)
+def test_a_file_without_a_kernel_or_a_call_has_a_reason(tmp_path, kernel, test, reason):
+    (tmp_path / "k.py").write_text(kernel)
+    (tmp_path / "test_k.py").write_text(test)
+    (found,) = OwnReader("own-k", "k.py", "pytest test_k.py").entries(tmp_path)
+    assert isinstance(found, Unsupported)
+    assert found.reason.startswith(reason)
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(CheckoutError, match=r"k\.py"):
+        list(OwnReader("own-k", "k.py", "pytest test_k.py").entries(tmp_path))
+
+
+def test_readers_of_own_files_are_found_by_name():
+    assert get_reader("own-swish-gate") == OwnReader("own-swish-gate")
+
+
+@pytest.mark.slow
+def test_the_command_admits_the_example(tmp_path, monkeypatch):
+    monkeypatch.setenv("KERNEL_GYM_IMPORTS", str(tmp_path))
+    command = [Path(sys.executable).parent / "kernel-gym", "new", "swish_gate.py", "--json"]
+    command += ["--record", "pytest test_swish_gate.py"]
+    ended = subprocess.run(command, cwd=KERNEL, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
+    assert json.loads(ended.stdout)["task"] == "own-swish-gate/swish_gate"
+    assert json.loads(ended.stdout)["status"] == "admitted"
