@@ -2,7 +2,7 @@
 
 The files of AMD-AGI/GEAK-eval and of the tasks made from them measure themselves: a parametrised
 `test_performance` makes the inputs, and gives a timer the call and the parameters that a point
-repeats. So the point's launch is what its authors measured, and no recipe of ours.
+repeats. So the launch is the one that its authors measured, and needs no recipe.
 """
 
 from __future__ import annotations

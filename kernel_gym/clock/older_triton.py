@@ -58,7 +58,7 @@ def support_older_triton() -> None:
         def load_less(self: SimUtils, *arguments: Any) -> tuple:
             return load(self, *arguments)[:4]
 
-        SimUtils.load_binary = load_less  # type: ignore[method-assign]
+        SimUtils.load_binary = load_less  # type: ignore[method-assign, assignment]
 
 
 def _program(names: tuple[str, ...]) -> str:

@@ -26,7 +26,7 @@ from kernel_gym.errors import InputError
 MEASURED = ("time_us", "p20_us", "p80_us", "bandwidth", "cycles", "suspect")
 """The fields of a point that say what was measured. A prediction is not given them."""
 GEAK_FLOOR_US, GEAK_OVERHEAD_US = 6.1, 4.3
-"""What the timing of the set `geak` adds to a kernel, in microseconds.
+"""Microseconds that the timing of the set `geak` adds to a kernel.
 
 The floor is the time of an empty launch: most of the smallest kernels read 6.0 to 6.2 us. The
 overhead is 11.7 us less the 7.4 us that 16,384 workgroups of `block_copy` take at 0.45 ns each.
@@ -66,7 +66,7 @@ class Point:
 
 @dataclass(frozen=True)
 class MeasuredTime:
-    """What was measured at a point.
+    """The measurement of a point.
 
     Attributes:
         microseconds: The median.

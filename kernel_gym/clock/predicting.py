@@ -10,6 +10,8 @@ from typing import Any
 
 from kernel_gym.clock.points import Point
 
+READY = "ready"
+"""The first line of the process that predicts: its device is there."""
 SKIPPED_FOLDERS = frozenset({".git", "perf", "golden_results"})
 
 
@@ -27,6 +29,7 @@ def main(arguments: list[str]) -> None:
     simulation = kernel_gym.enable_simulation(device, threads=1)
     support_older_triton()
     predictor = Predictor(simulation, [Path(each) for each in checkouts])
+    print(READY, file=out, flush=True)
     for line in sys.stdin:
         point = Point(**json.loads(line))
         print(json.dumps({"id": point.identity, **predictor.predict(point)}), file=out, flush=True)

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from kernel_gym.clock.points import MeasuredTime, Point
+from kernel_gym.clock.predicting import READY
 from kernel_gym.clock.scores import FLOORS, Compared, as_measured
-from kernel_gym.errors import InputError
+from kernel_gym.errors import InputError, KernelGymError
 from kernel_gym.sim.constants import TIMING_MODEL_VERSION
 
 
@@ -48,6 +49,7 @@ def predict(
         step: Called with the name of each point that is done.
 
     Raises:
+        KernelGymError: If the process does not start.
         InputError: If the file was written for other points, another model, device or Triton.
     """
     if out.exists() and out.stat().st_size:
@@ -84,6 +86,9 @@ def _modelled(
         ) as child:
             assert child.stdin
             assert child.stdout
+            if child.stdout.readline().strip() != READY:
+                child.kill()
+                raise KernelGymError("the process that models did not start; its errors are above")
             done = 0
             for point in left:
                 try:

@@ -22,17 +22,17 @@ from kernel_gym.commands.common import (
 )
 
 _COLUMNS = {
-    "far": "{:.0f}",
-    "modelled_over_measured": "{:.2f}",
-    "median_factor": "{:.2f}",
-    "within_1.25": "{:.0%}",
-    "interval_factor": "{:.2f}",
-    "covered": "{:.0%}",
-    "groups": "{:.0f}",
-    "rho_in_groups": "{:.2f}",
-    "regret_mean": "{:.0%}",
-    "regret_worst": "{:.0%}",
+    "far": ("far", "{:.0f}"),
+    "modelled_over_measured": ("ratio", "{:.2f}"),
+    "median_factor": ("factor", "{:.2f}"),
+    "within_1.25": ("1.25x", "{:.0%}"),
+    "interval_factor": ("interval", "{:.2f}"),
+    "covered": ("covers", "{:.0%}"),
+    "groups": ("groups", "{:.0f}"),
+    "rho_in_groups": ("rho", "{:.2f}"),
+    "regret_worst": ("regret", "{:.0%}"),
 }
+"""By figure: the head of its column and its format."""
 
 
 def clock(
@@ -96,17 +96,22 @@ def clock(
 def _show(report: dict[str, Any]) -> None:
     table = Table(title=f"timing model {report['timing_model']}, Triton {report['triton']}")
     table.add_column("family")
-    for name in ("points", *_COLUMNS):
-        table.add_column(name.replace("_", " "), justify="right")
+    for title in ("points", *(title for title, _ in _COLUMNS.values())):
+        table.add_column(title, justify="right")
     for family, figures in report["families"].items():
         cells = [
             "" if figures[name] is None else style.format(figures[name])
-            for name, style in _COLUMNS.items()
+            for name, (_, style) in _COLUMNS.items()
         ]
         table.add_row(family, str(figures["points"]), *cells)
     console.print(table)
-    total = report["points"]
-    share = f"{len(report['not_compared'])} of {total}"
+    console.print(
+        "far: times above two floors, which have a factor. ratio: modelled over measured. factor: "
+        "median miss after the correction of the other families, 1.25x: the share within it. "
+        "interval: the factor either way that has 90 % of the others. rho and regret (the worst): "
+        "in groups of variants."
+    )
+    share = f"{len(report['not_compared'])} of {report['points']}"
     console.print(f"not compared: {share}; {report['cpu_seconds']:.0f} processor seconds")
     for reason, count in Counter(report["not_compared"].values()).most_common():
         console.print(f"  {count}: {reason}", markup=False, highlight=False)
