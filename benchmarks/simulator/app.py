@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import statistics
 from pathlib import Path
 from typing import Annotated, Any
@@ -18,39 +19,21 @@ from kernel_gym.commands.common import (
     print_json,
 )
 
-KernelsOption = Annotated[
-    Path | None, typer.Option(help="Folder of the records' kernels; by default the file's folder.")
-]
-
 
 def simulator(
     interpreter: Annotated[
         bool, typer.Option(help="Time Triton's interpreter too (a minute or more).")
     ] = True,
-    validate: Annotated[
-        Path | None, typer.Option(help="Measured records to hold the timing model against.")
-    ] = None,
-    kernels: KernelsOption = None,
-    plot: Annotated[Path | None, typer.Option(help="File for a plot of the records.")] = None,
     json: JsonOption = False,
 ) -> None:
     """Compare the simulator's speed with Triton's interpreter, and check its timing model.
 
     Times are processor seconds of this machine (wall clock for two threads). Modelled ones are
-    compared with a full trace, and with published figures of an MI300X. With `--validate` only
-    measured records are compared, by kernel family.
+    compared with a full trace, and with published figures of an MI300X. `kernel-gym bench clock`
+    compares modelled times with measured ones of kernels.
 
-    Examples: python -m benchmarks simulator --no-interpreter
-
-    python -m benchmarks simulator --validate mi300x.jsonl --kernels kernels --plot mi300x.png
+    Example: python -m benchmarks simulator --no-interpreter
     """
-    if validate is not None:
-        return _validate(validate, kernels, plot, json)
-    _speed(interpreter, json)
-
-
-def _speed(interpreter: bool, json: bool) -> None:
-    """Times the simulator and prints its speed beside its modelled times."""
     from rich.progress import Progress
 
     from benchmarks.simulator.benchmark import Bench, compare_published, interpret, simulate
@@ -117,83 +100,31 @@ def _show_simulator(rows: list[dict[str, Any]], validation: dict[str, Any]) -> N
     )
 
 
-def _validate(path: Path, kernels: Path | None, plot_path: Path | None, json: bool) -> None:
-    """Models the launches of measured records and prints how well times and ranks agree."""
-    from rich.progress import Progress
-
-    from benchmarks.simulator.records import read_records
-    from benchmarks.simulator.validation import plot, validate_records
-
-    with one_line_errors():
-        records = read_records(path)
-    if not records:
-        note(f"error: no record in {path} says how its kernel was launched (field `launch`)")
-        raise typer.Exit(2)
-    with Progress(console=messages, transient=True) as progress:
-        bar = progress.add_task("", total=len(records))
-
-        def step(name: str) -> None:
-            progress.update(bar, description=name, advance=1)
-
-        validation = validate_records(records, kernels or path.parent, step)
-    if plot_path:
-        plot(validation, plot_path)
-    if json:
-        print_json(validation.to_json())
-    else:
-        _show_validation(validation)
-
-
-def _show_validation(validation: Any) -> None:
-    table = Table(title="modelled against measured times, with 95 % intervals")
-    headers = ("family", "records", "groups", "rho in groups", "top-1 regret", "rho", "tau")
-    for header in (*headers, "modelled / measured", "spread"):
-        table.add_column(header, justify="left" if header == "family" else "right")
-    for name, each in validation.families().items():
-        table.add_row(
-            *(name, str(each.records), str(each.groups)),
-            *(_text(each.rho_groups), _text(each.regret, "{:.0%}")),
-            *(_text(each.rho), _text(each.tau), _text(each.ratio)),
-            "" if each.spread is None else f"{each.spread:.2f}x",
-        )
-    console.print(table)
-    for name, order in validation.problems().items():
-        console.print(
-            f"{name}: {order['in_order']} of {order['pairs']} pairs of variants in order, "
-            f"median error of their ratio {order['median_ratio_error']:.0%}"
-        )
-    for name, reason in validation.failed.items():
-        note(f"not modelled: {name}: {reason}")
-
-
-def _text(figure: Any, style: str = "{:.2f}") -> str:
-    return figure.text(style) if figure else ""
-
-
 def record(
-    launches: Annotated[Path, typer.Argument(help="Records whose launches are measured.")],
-    out: Annotated[Path, typer.Option(help="File of the new records.")],
-    kernels: KernelsOption = None,
+    points: Annotated[Path, typer.Argument(help="Points whose launches are measured.")],
+    out: Annotated[Path, typer.Option(help="File of the new points.")],
+    kernels: Annotated[
+        Path | None, typer.Option(help="Folder of the kernels; by default the file's folder.")
+    ] = None,
 ) -> None:
-    """Measure the launches of a file of records on this machine's GPU (ROCm or CUDA).
+    """Measure the launches of a file of points on this machine's GPU (ROCm or CUDA).
 
-    The result is a calibration file for `python -m benchmarks simulator --validate`.
+    The result is a file for `kernel-gym bench clock --points`.
 
     Example: python -m benchmarks record launches.jsonl --kernels kernels --out mi300x.jsonl
     """
     from rich.progress import track
 
     from benchmarks.simulator.measure import MeasuringDevice
-    from benchmarks.simulator.records import read_records, write_records
 
     with one_line_errors():
-        records = read_records(launches)
         device = MeasuringDevice()
-    folder, measured = kernels or launches.parent, []
-    for each in track(records, "measuring", console=messages, transient=True):
+    folder, measured = kernels or points.parent, []
+    lines = [line for line in points.read_text(encoding="utf-8").splitlines() if line.strip()]
+    for number, line in enumerate(track(lines, "measuring", console=messages, transient=True), 1):
         try:
-            measured.append(device.measure(each, folder))
+            measured.append(device.measure(line, folder))
         except Exception as error:  # one kernel that fails does not end the recording
-            note(f"not measured: {each.identity}: {type(error).__name__}: {error}"[:200])
-    write_records(out, measured)
-    console.print(f"{len(measured)} of {len(records)} records in {out}, measured on {device.name}")
+            note(f"not measured: line {number}: {type(error).__name__}: {error}"[:200])
+    out.write_text("".join(json.dumps(each) + "\n" for each in measured), encoding="utf-8")
+    console.print(f"{len(measured)} of {len(lines)} points in {out}, measured on {device.name}")

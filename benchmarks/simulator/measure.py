@@ -1,20 +1,16 @@
-"""Measures the launches of records on a real GPU, for `python -m benchmarks record`."""
+"""Measures the launches of points on a real GPU, for `python -m benchmarks record`."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from benchmarks.simulator.launches import (
-    Argument,
-    Tensor,
-    TritonLaunch,
-    kernel_function,
-    positional,
-)
-from benchmarks.simulator.records import Measured
+from kernel_gym.clock.benchmark_file import benchmarked_call
+from kernel_gym.clock.launches import TritonLaunch, launcher
+from kernel_gym.clock.points import MEASURED, parse_point
 
 
 class MeasuringDevice:
@@ -39,16 +35,23 @@ class MeasuringDevice:
         target = torch.zeros(1, device="cuda")
         self.floor = self._times(lambda: empty[(1,)](target))[0]
 
-    def measure(self, record: Measured, folder: Path) -> dict[str, Any]:
-        """The record with the time of its fastest launch on this device."""
-        times = [self._launch(folder / record.kernel, launch) for launch in record.launches]
-        best = min(range(len(times)), key=lambda i: times[i][0])
-        return record.timed(times[best], self.floor, self.name, record.launches[best])
+    def measure(self, line: str, folder: Path) -> dict[str, Any]:
+        """A point, a line of JSON, with the times of this device.
 
-    def _launch(self, path: Path, launch: TritonLaunch) -> tuple[float, float, float]:
-        function = kernel_function(path, launch.function)
-        arguments = [_on_device(value) for value in positional(function, launch)]
-        return self._times(lambda: function[launch.grid](*arguments, **launch.options))
+        Raises:
+            Exception: Whatever the kernel's file raises.
+        """
+        raw = {k: v for k, v in json.loads(line).items() if k not in MEASURED}
+        point = parse_point(raw)
+        path = folder / point.kernel
+        if point.launch:
+            call = launcher(path, TritonLaunch.from_json(point.launch))
+        else:
+            call = benchmarked_call(path, point.parameters)
+        names = ("time_us", "p20_us", "p80_us", "floor_us")
+        times = (*self._times(call), self.floor)
+        own = {name: round(time, 3) for name, time in zip(names, times, strict=True)}
+        return {**raw, "device": self.name, **own}
 
     @staticmethod
     def _times(call: Any) -> tuple[float, float, float]:
@@ -60,11 +63,3 @@ class MeasuringDevice:
 
         median, low, high = triton.testing.do_bench(call, quantiles=[0.5, 0.2, 0.8])
         return median * 1e3, low * 1e3, high * 1e3
-
-
-def _on_device(value: Argument | Any) -> Any:
-    if not isinstance(value, Tensor):
-        return value
-    if value.kind.is_floating_point:
-        return torch.randn(value.shape, device="cuda").to(value.kind)
-    return torch.zeros(value.shape, dtype=value.kind, device="cuda")

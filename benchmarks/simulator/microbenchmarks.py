@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.simulator import geak
+from kernel_gym.clock.points import GEAK_FLOOR_US, GEAK_OVERHEAD_US
 from kernel_gym.sim import constants as hw
 from kernel_gym.sim.engine.engine import Engine, LaunchResult, pack_kernarg
 
@@ -202,7 +202,7 @@ def starts(micro: Micro) -> Iterator[ComparedFigure]:
     """Time of workgroups that copy 128 bytes, as a measurement between events reads it."""
     for count, measured in ((4096, 6.2), (16384, 11.7)):
         seconds = micro.seconds("copy_halves", count, 64, 0, _ARENA // 2) - hw.LAUNCH_S
-        modelled = max(geak.FLOOR_US, seconds * 1e6 + geak.OVERHEAD_US)
+        modelled = max(GEAK_FLOOR_US, seconds * 1e6 + GEAK_OVERHEAD_US)
         yield ComparedFigure("workgroup starts", str(count), "us", measured, modelled, True)
 
 

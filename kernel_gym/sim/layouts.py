@@ -321,6 +321,7 @@ class SharingKind(enum.IntFlag):
     SHARES_WRITES = 2
     SHARES_ATOMIC = 4
     PASSES_L1 = 8
+    USES_SCRATCH = 16
 
 
 class Stall(enum.IntEnum):
@@ -345,7 +346,8 @@ class ModelRequest(ct.Structure):
         *((name, ct.c_double) for name in ("lds_latency", "l1_latency", "l2_latency")),
         *((name, ct.c_double) for name in ("mall_latency", "hbm_latency", "scalar_latency")),
         *((name, ct.c_double) for name in ("store_latency", "workgroup_launch")),
-        *((name, ct.c_double) for name in ("l2_bytes_per_cycle", "unsampled_lds", "chiplets")),
+        *((name, ct.c_double) for name in ("l2_bytes_per_cycle", "scratch_latency", "miss_lines")),
+        *((name, ct.c_double) for name in ("unsampled_lds", "chiplets")),
         *((name, ct.c_double) for name in ("handover", "atomic_handover", "start_interval")),
         ("instruction_budget", ct.c_uint64),
         ("slots", ct.c_uint64),

@@ -23,9 +23,7 @@ UNITS = tuple(unit.name.lower() for unit in Unit)
 NO_ROW = NO_LIMIT = 0xFFFF
 _LAYOUT = packer(TimedInst)
 _BLOCK = packer(BlockRange)
-_SLOW = re.compile(r"^v_(exp|log|rcp|rsq|sqrt|sin|cos)_|^v_mul_(lo|hi)_|^v_mad_[ui]64")
-_WIDE = re.compile(r"_(f64|i64|u64|b64)$")
-_FULL_RATE_WIDE = re.compile(r"^v_(add|mul|fma|fmac|max|min)_f64|^v_(cmpx?|mov)_")
+_SLOW = re.compile(r"^v_(exp|log|rcp|rsq|sqrt|sin|cos)_")
 _PACKED = re.compile(r"^v_pk_(add|mul|fma)_f(32|16)$")
 # Cycles of AMD's matrix instruction calculator. These shapes of earlier generations do not run at
 # the full rate.
@@ -56,6 +54,8 @@ def sharing_of(instruction: Instruction) -> SharingKind:
         return SharingKind.SHARES_READS
     if _LDS_ATOMIC.match(mnemonic):
         return SharingKind.SHARES_ATOMIC
+    if mnemonic.startswith("scratch_"):
+        return SharingKind.USES_SCRATCH
     if not _GLOBAL.match(mnemonic):
         return SharingKind(0)
     if "_atomic" in mnemonic:
@@ -147,8 +147,6 @@ def vector_cycles(mnemonic: str) -> int:
     """Cycles a vector instruction holds its SIMD."""
     if _SLOW.match(mnemonic):
         return hw.SLOW_VECTOR_CYCLES
-    if _WIDE.search(mnemonic) and not _FULL_RATE_WIDE.match(mnemonic):
-        return hw.WIDE_VECTOR_CYCLES
     return hw.VECTOR_CYCLES
 
 

@@ -143,6 +143,8 @@ const Number kNumbers[] = {
     FIELD(ModelRequest, store_latency),
     FIELD(ModelRequest, workgroup_launch),
     FIELD(ModelRequest, l2_bytes_per_cycle),
+    FIELD(ModelRequest, scratch_latency),
+    FIELD(ModelRequest, miss_lines),
     FIELD(ModelRequest, unsampled_lds),
     FIELD(ModelRequest, chiplets),
     FIELD(ModelRequest, handover),
@@ -287,6 +289,7 @@ const Number kNumbers[] = {
     VALUE(SharingKind, kSharesWrites),
     VALUE(SharingKind, kSharesAtomic),
     VALUE(SharingKind, kPassesL1),
+    VALUE(SharingKind, kUsesScratch),
 
     VALUE(Stall, kIssue),
     VALUE(Stall, kVectorBusy),

@@ -35,7 +35,7 @@ from kernel_gym.sim.compiler.timing_tables import (
 )
 from kernel_gym.sim.timing.occupancy import Occupancy
 from kernel_gym.sim.timing.profile import describe_profile
-from kernel_gym.sim.timing.traffic import Traffic, estimate_traffic
+from kernel_gym.sim.timing.traffic import Traffic, estimate_traffic, scratch_latency
 
 _REPLAY_SHARE = 8  # executed instructions for each replayed one
 _REPLAY_MINIMUM, _REPLAY_MAXIMUM = 400_000, 1_600_000  # bounds of replayed instructions
@@ -82,6 +82,7 @@ class KernelTiming:
             ],
             dtype=np.int64,
         )
+        self.sizes = np.array([i.size for i in decoded.instructions], dtype=np.int64)
         self.block_lengths = np.array(
             [block.last - block.first for block in decoded.builder.blocks], dtype=np.int64
         )
@@ -192,6 +193,7 @@ class LaunchModel:
         profile = describe_profile(
             terms, total, request, traffic, self.residency, self.launch, spent
         )
+        profile["code_bytes"] = int(self.timing.sizes[self.executions > 0].sum())
         profile["wave_instructions"] = self.timing.mix(self.executions)
         return Modelled(total, profile)
 
@@ -244,6 +246,8 @@ class LaunchModel:
             store_latency=hw.STORE_LATENCY,
             workgroup_launch=hw.WORKGROUP_LAUNCH,
             l2_bytes_per_cycle=hw.L2_BYTES_PER_CYCLE,
+            scratch_latency=self._scratch_latency(),
+            miss_lines=hw.MISS_LINES,
             unsampled_lds=hw.UNSAMPLED_LDS_CYCLES,
             handover=hw.HANDOVER_S * self.timing.figures.clock_hz,
             atomic_handover=self.timing.figures.clock_hz / hw.ATOMIC_REQUESTS_PER_S,
@@ -255,12 +259,22 @@ class LaunchModel:
             waves=-(-threads // hw.WAVE_LANES),
         )
 
+    def _scratch_latency(self) -> float:
+        """Cycles of a load from scratch, which belongs to places of waves on compute units."""
+        device, block = self.timing.figures, self.launch.block
+        resident = min(self.workgroups, self.residency.workgroups_per_cu * device.compute_units)
+        used = resident * block[0] * block[1] * block[2] * self.launch.scratch_size
+        return scratch_latency(used, device)
+
     def _terms(self, request: layouts.ModelRequest, traffic: Traffic) -> dict[str, float]:
         """Seconds that each part of the device needs for its work."""
         device = self.timing.figures
         pull = hw.CU_BYTES_PER_CLOCK * device.clock_hz  # of a compute unit
-        own = self.launch.most_own_lines * hw.LINE_BYTES / pull
-        spread = traffic.hbm / min(self.busy_workgroups, device.compute_units) / pull
+        waited = hw.MISS_LINES * hw.LINE_BYTES / device.latencies.hbm * device.clock_hz
+        own = self.launch.most_own_lines * hw.LINE_BYTES / waited
+        units_busy = min(self.busy_workgroups, device.compute_units)
+        read = self.launch.read_lines * hw.LINE_BYTES
+        spread = max(traffic.hbm / units_busy / pull, read / units_busy / waited)
         matrix = float((self.executions * self.timing.matrix_cycles).sum())
         units = device.compute_units * hw.SIMDS * device.clock_hz
         hbm = traffic.hbm / (device.hbm_bytes_per_s * hw.HBM_EFFICIENCY)

@@ -44,6 +44,17 @@ class Traffic:
         return hw.Latencies(idle.l1, l2, mall, idle.hbm)
 
 
+def scratch_latency(used: int, figures: hw.Figures) -> float:
+    """Cycles of a load from scratch. The L2 has what fits; the Infinity Cache has the rest.
+
+    Args:
+        used: Bytes of scratch of all waves that are resident at the same time.
+        figures: Constants of the device.
+    """
+    fits = min(1.0, figures.chiplets * figures.l2_bytes / used) if used else 1.0
+    return figures.latencies.l2 + (1 - fits) * (figures.latencies.mall - figures.latencies.l2)
+
+
 def estimate_traffic(
     read_requests: float,
     write_segments: float,

@@ -12,6 +12,7 @@ from kernel_gym.sim.engine.engine import Engine
 from kernel_gym.sim.timing import model
 from kernel_gym.sim.timing.model import combined, estimate_traffic, l1_sets
 from kernel_gym.sim.timing.occupancy import occupancy
+from kernel_gym.sim.timing.traffic import scratch_latency
 from tests.sim import triton_kernels as kernels
 from tests.sim.support import launch
 from tests.sim.triton_kernels import compiled
@@ -42,6 +43,26 @@ def test_coalesced_copy_is_faster_than_strided(engine):
     seconds = [copy_seconds(engine, stride) for stride in (1, 2, 64)]
     assert seconds[0] < seconds[1] < seconds[2]
     assert seconds[2] > 1.5 * seconds[0]
+
+
+def test_a_compute_unit_waits_for_a_limited_number_of_lines(engine):
+    """All loads of 64 KiB are issued at once, and all of its lines come from HBM."""
+    count = 1 << 14
+    text, shared = compiled(kernels.copy, ["*fp32", "*fp32", "i32"], BLOCK=count)
+    values = [torch.randn(count), torch.empty(count), count]
+    seconds = modelled(engine, text, shared, (1,), values).seconds - hw.LAUNCH_S
+    cycles = seconds * hw.MI300X.clock_hz
+    rounds = 4 * count / hw.LINE_BYTES / hw.MISS_LINES
+    assert rounds == 8
+    assert 8 * hw.MI300X.latencies.hbm <= cycles <= 12 * hw.MI300X.latencies.hbm
+
+
+def test_scratch_leaves_the_l2_when_it_does_not_fit():
+    fits = hw.MI300X.chiplets * hw.MI300X.l2_bytes
+    idle = hw.MI300X.latencies
+    assert scratch_latency(0, hw.MI300X) == scratch_latency(fits, hw.MI300X) == idle.l2
+    assert scratch_latency(2 * fits, hw.MI300X) == (idle.l2 + idle.mall) / 2
+    assert idle.l2 < scratch_latency(1 << 50, hw.MI300X) <= idle.mall
 
 
 def transpose_seconds(engine, tile_m, tile_n):

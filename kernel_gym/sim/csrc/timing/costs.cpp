@@ -31,6 +31,16 @@ double rounds_of(const Recorder& recorder, const ModelInput& input, const ModelR
   return std::max(1.0, (double)alike / (double)request.slots);
 }
 
+// The places of a load among the lines under way. `held`: latencies of its lines that no wave had
+// fetched, of which other waves may have some under way. `near`: latency of its other lines.
+void hold(AccessTime& time, const MemoryEvent& event, double held, double near) {
+  constexpr u32 kLineBytes = 128;
+  time.lines = event.moved / kLineBytes;
+  if (!time.lines) return;
+  const u32 known = event.line_count, others = time.lines > known ? time.lines - known : 0;
+  time.held = (held + others * near) / (double)(known + others);
+}
+
 }  // namespace
 
 Sample sample_of(const Recorder& recorder, const ModelInput& input, const ModelRequest& request) {
@@ -44,12 +54,18 @@ Sample sample_of(const Recorder& recorder, const ModelInput& input, const ModelR
       const TimedInst& inst = input.instructions[event.instruction];
       AccessTime time{event.cycles, 0};
       if (inst.unit != Unit::kLds) {
-        double latency = event.late ? request.l2_latency : request.l1_latency;
+        const bool scratch = inst.sharing & kUsesScratch;
+        const double near = scratch ? request.scratch_latency : request.l2_latency;
+        double latency = event.late ? near : request.l1_latency;
+        double held = 0;
         for (u32 i = 0; i < event.line_count; i++) {
           const u64 line = trace.lines[event.first_line + i];
           const double workgroups = input.footprint.workgroups(line, event.written);
-          if (workgroups > 0) latency = std::max(latency, line_latency(workgroups, rounds, request));
+          const double own = workgroups > 0 ? line_latency(workgroups, rounds, request) : 0;
+          latency = std::max(latency, own);
+          held += std::max(own, request.l2_latency);
         }
+        if (!inst.is_store && !event.written) hold(time, event, held, near);
         sample.fetching += event.first_count * latency;
         sample.fetched += event.first_count;
         sample.fetches += event.first_count > 0;
@@ -162,7 +178,8 @@ double Costs::unhidden(u32 block) const {
         cycles += request_.lds_latency;
         break;
       case Unit::kMemory:
-        cycles += waves * (double)input_.accesses[i].worst;
+        cycles += waves * (double)input_.accesses[i].worst *
+                  std::max(1.0, request_.hbm_latency / (2 * request_.miss_lines));
         cycles += inst.is_store ? request_.store_latency : request_.hbm_latency;
         break;
       case Unit::kScalarMemory:

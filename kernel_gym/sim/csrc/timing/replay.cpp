@@ -134,6 +134,17 @@ AccessTime Replay::time_of(ReplayWave& wave, u32 index) const {
   return {std::max<double>(1, inst.cycles), loads ? request_.l1_latency : 0};
 }
 
+// A compute unit waits for a limited number of lines. They come back in order, so that their places
+// are free in the order in which they were taken. A line without a place stops those behind it.
+double Replay::miss(double from, const AccessTime& time) {
+  for (u32 i = 0; i < time.lines; i++) {
+    double& place = misses_[next_miss_++ % misses_.size()];
+    from = std::max(from, place);
+    place = from + time.held;
+  }
+  return from;
+}
+
 void Replay::memory(ReplayWave& wave, const TimedInst& inst, u32 index) {
   const AccessTime time = time_of(wave, index);
   const bool local = inst.unit == Unit::kLds;
@@ -145,7 +156,9 @@ void Replay::memory(ReplayWave& wave, const TimedInst& inst, u32 index) {
   if (local) {
     wave.local.push_back({begin + time.cycles + request_.lds_latency, Stall::kLds});
   } else {
-    wave.memory.push_back({begin + time.cycles + time.latency, Stall::kMemory});
+    const double last = miss(begin, time);
+    memory_free_ = std::max(memory_free_, last);
+    wave.memory.push_back({std::max(begin + time.cycles, last) + time.latency, Stall::kMemory});
   }
   wave.time = issued + kIssue;
 }

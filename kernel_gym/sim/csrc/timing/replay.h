@@ -2,6 +2,7 @@
 // units that waves share.
 #pragma once
 
+#include <algorithm>
 #include <queue>
 
 #include "timing/excerpt.h"
@@ -14,6 +15,8 @@ constexpr double kBranchCycles = 8;
 struct AccessTime {
   double cycles = 0;   // of the shared unit
   double latency = 0;
+  double held = 0;  // cycles that each missed line takes a place among the lines under way
+  u32 lines = 0;    // of a load that missed the L1
 };
 
 // A memory event with its time.
@@ -87,7 +90,8 @@ class Replay {
       : input_(input),
         request_(request),
         samples_(samples),
-        found_(input.instructions.size()) {}
+        found_(input.instructions.size()),
+        misses_(std::max<size_t>(1, (size_t)request.miss_lines), 0.0) {}
 
   // Replays recorded workgroups, by number of the sample, within a budget of instructions.
   const Replayed& run(const std::vector<size_t>& workgroups, u64 budget);
@@ -105,6 +109,7 @@ class Replay {
   void vector(ReplayWave& wave, const TimedInst& inst);
   void matrix(ReplayWave& wave, const TimedInst& inst);
   void memory(ReplayWave& wave, const TimedInst& inst, u32 index);
+  double miss(double from, const AccessTime& time);  // when the last line leaves
   void scalar_memory(ReplayWave& wave, u32 index);
   void wait(ReplayWave& wave, const TimedInst& inst);
   void release(u32 workgroup, double now);
@@ -126,4 +131,6 @@ class Replay {
   std::priority_queue<Entry, std::vector<Entry>, std::greater<Entry>> queue_;
   double vector_free_[kSimds] = {}, matrix_free_[kSimds] = {}, scalar_free_[kSimds] = {};
   double lds_free_ = 0, memory_free_ = 0;
+  std::vector<double> misses_;  // when the places of lines under way are free, in order of use
+  size_t next_miss_ = 0;
 };

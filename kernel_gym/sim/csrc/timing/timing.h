@@ -33,6 +33,7 @@ enum SharingKind : u16 {
   kSharesWrites = 2,
   kSharesAtomic = 4,
   kPassesL1 = 8,  // a load that takes nothing from the L1
+  kUsesScratch = 16,
 };
 
 // Mirrored by kernel_gym/sim/layouts.py.
@@ -81,6 +82,8 @@ struct ModelRequest {
   double store_latency;
   double workgroup_launch;
   double l2_bytes_per_cycle;  // of one compute unit
+  double scratch_latency;  // of lines of scratch, which all resident waves share the L2 for
+  double miss_lines;  // that one compute unit may wait for at the same time
   double unsampled_lds;  // cycles of an LDS instruction that no sample ran
   double chiplets;       // that have workgroups
   double handover;  // from a write to the end of a load that reads it elsewhere
@@ -100,7 +103,7 @@ struct ModelRequest {
   double stalls[kStalls];  // cycles of waves in the replays, by Stall
   u64 replayed;
 };
-static_assert(sizeof(ModelRequest) == 328, "shared with Python");
+static_assert(sizeof(ModelRequest) == 344, "shared with Python");
 
 class Sharing;
 

@@ -1,0 +1,1 @@
+"""Holds modelled times against measured ones: predict first, then read what was measured."""

@@ -1,0 +1,114 @@
+"""Models the launches of points in a process that has a simulated GPU and no measured time."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from kernel_gym.clock.points import Point
+
+READY = "ready"
+"""The first line of the process that predicts: its device is there."""
+SKIPPED_FOLDERS = frozenset({".git", "perf", "golden_results"})
+
+
+def main(arguments: list[str]) -> None:
+    """Predicts points: checkouts and device are arguments, points come as lines on stdin.
+
+    Writes one line a point to stdout, in order. The kernels run in this process.
+    """
+    import kernel_gym
+    from kernel_gym.clock.older_triton import support_older_triton
+
+    device, *checkouts = arguments
+    out = sys.stdout
+    sys.stdout = sys.stderr  # the files of others print
+    simulation = kernel_gym.enable_simulation(device, threads=1)
+    support_older_triton()
+    predictor = Predictor(simulation, [Path(each) for each in checkouts])
+    print(READY, file=out, flush=True)
+    for line in sys.stdin:
+        point = Point(**json.loads(line))
+        print(json.dumps({"id": point.identity, **predictor.predict(point)}), file=out, flush=True)
+
+
+class Predictor:
+    """A simulated GPU with the checkouts that hold the kernels.
+
+    Args:
+        simulation: The simulated GPU of this process.
+        checkouts: Folders with the files of kernels.
+    """
+
+    def __init__(self, simulation: Any, checkouts: list[Path]) -> None:
+        self._simulation, self._checkouts = simulation, checkouts
+        self._files: dict[str, list[Path]] = {}
+        for folder in checkouts:
+            for path in sorted(folder.rglob("*.py")):
+                if not SKIPPED_FOLDERS & set(path.parts):
+                    self._files.setdefault(path.name, []).append(path)
+
+    def predict(self, point: Point) -> dict[str, Any]:
+        """The modelled time of a point with what it rests on, or why there is none."""
+        begin = time.process_time()
+        try:
+            prediction = self._model(point)
+        except Exception as error:  # whatever a kernel's file raises belongs to this point alone
+            reason = " ".join(f"{type(error).__name__}: {error}".split())
+            prediction = {"refused": reason[:300]}
+            self._simulation.take_fault()
+        return {**prediction, "cpu_seconds": round(time.process_time() - begin, 3)}
+
+    def _model(self, point: Point) -> dict[str, Any]:
+        from kernel_gym.clock.benchmark_file import benchmarked_call, has_tuner
+        from kernel_gym.clock.launches import TritonLaunch, launcher
+
+        path = self._file(point.kernel)
+        if point.launch:
+            call = launcher(path, TritonLaunch.from_json(point.launch))
+        else:
+            call = benchmarked_call(path, point.parameters)
+            if has_tuner(path):
+                call()  # chooses a configuration
+        runtime = self._simulation.runtime
+        runtime.gpu.launches.clear()
+        before = runtime.seconds
+        call()
+        seconds, launches = runtime.seconds - before, runtime.gpu.launches
+        if not launches:
+            raise RuntimeError("the call launched no kernel on the simulated GPU")
+        longest = max(launches, key=lambda launch: launch["seconds"])
+        return {
+            "seconds": seconds,
+            "launches": len(launches),
+            "kernel_seconds": longest["seconds"],
+            "workgroups": longest["grid"][0] * longest["grid"][1] * longest["grid"][2],
+            "profile": _short(longest["profile"]),
+        }
+
+    def _file(self, kernel: str) -> Path:
+        """The file of a kernel: the one of its name that shares most of its path."""
+        name = Path(kernel).name
+        files = self._files.get(name, [])
+        if not files:
+            raise FileNotFoundError(f"no checkout has {name}")
+        texts = {path.read_bytes() for path in files}
+        if len(texts) > 1:
+            exact = [path for path in files if str(path).endswith(f"/{kernel}")]
+            if len(exact) != 1:
+                places = ", ".join(str(path.parent.name) for path in files)
+                raise FileNotFoundError(f"several unlike files {name}, in {places}")
+            return exact[0]
+        return files[0]
+
+
+def _short(profile: dict[str, Any]) -> dict[str, Any]:
+    """The profile without its places in the code."""
+    return {name: value for name, value in profile.items() if name not in ("hot", "lines")}
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
