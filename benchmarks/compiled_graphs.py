@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from kernel_gym.programs.simulation import Simulation
 
-RESULTS = Path("benchmarks/results/compiled-graphs.json")
 MAX_OPERATORS = 7
 ROWS, COLUMNS = (1, 7, 64, 256), (64, 100, 512, 1000)
 RTOL = {"float32": 1e-4, "float16": 2e-2, "bfloat16": 5e-2}
@@ -27,7 +26,9 @@ RTOL = {"float32": 1e-4, "float16": 2e-2, "bfloat16": 5e-2}
 def compiled_graphs(
     count: Annotated[int, typer.Option(min=1, help="Graphs.")] = 300,
     seed: Annotated[int, typer.Option(help="Draws the graphs, their sizes and their data.")] = 0,
-    out: Annotated[Path, typer.Option(help="A JSON file.")] = RESULTS,
+    out: Annotated[
+        Path | None, typer.Option(help="A JSON file, with the graphs that are wrong.")
+    ] = None,
 ) -> None:
     """Compile random graphs on the simulated GPU, and compare values and modelled times.
 
@@ -69,7 +70,8 @@ def compiled_graphs(
         typer.echo(f"{number + 1} of {count}: {rows[-1]['right']}")
     summary = _summary(rows) | {"seed": seed, "cpu_seconds": round(time.process_time() - start)}
     wrong = [row for row in rows if not row.get("right")]
-    out.write_text(json.dumps({**summary, "wrong_graphs": wrong}, indent=1) + "\n")
+    if out is not None:
+        out.write_text(json.dumps({**summary, "wrong_graphs": wrong}, indent=1) + "\n")
     typer.echo(json.dumps(summary))
 
 

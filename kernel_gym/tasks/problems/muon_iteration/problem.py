@@ -76,11 +76,11 @@ class MuonIteration(Problem):
         return dims["batch"] * dims["rows"] ** 2 * (2 * dims["cols"] + dims["rows"])
 
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
-        """Draws x by the distribution, with a Frobenius norm of at most 1.5, and coefficients."""
+        """Draws x by the distribution, with a Frobenius norm of at most one, and coefficients."""
         shape = tuple(workload.dims[axis.name] for axis in self.axes)
         x = draw(shape, torch.float32, workload.distribution, generator)
         norm = torch.linalg.matrix_norm(x.double(), keepdim=True).clamp(min=1e-6)
-        return {"x": (min(1.5, shape[1] ** 0.5) * x / norm).float(), **self.scalars(workload)}
+        return {"x": (x / norm).float(), **self.scalars(workload)}
 
     def oracle(self, x: torch.Tensor, a: float, b: float, c: float) -> tuple[torch.Tensor, ...]:
         """In fp64."""
