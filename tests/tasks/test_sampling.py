@@ -32,6 +32,7 @@ from kernel_gym.tasks.far_ends import (
     far_end,
     far_ends,
     fits_memory,
+    near_ends,
     set_bytes,
 )
 from kernel_gym.tasks.ranges import special_distributions
@@ -166,6 +167,9 @@ def test_adversarial_layouts_are_for_triton_only(name, scale):
     assert {w.layout for w in hip} == {Layout.CONTIGUOUS}
     assert all(w.split is Split.ADVERSARIAL and problem.legal(w.dims) for w in triton + hip)
     smallest = dict(min(problem.train[scale], key=problem.elements))
+    near = [dict(dims) for dims in near_ends(problem, scale)]
+    assert [dict(w.dims) for w in hip[len(hip) - len(near) :]] == near
+    hip, triton = (made[: len(made) - len(near)] for made in (hip, triton))
     odd = [dict(w.dims) for w in hip if dict(w.dims) != smallest]
     assert all(is_special(w.distribution) for w in hip if dict(w.dims) == smallest)
     assert all(dims not in map(dict, problem.train[scale]) for dims in odd)
@@ -181,7 +185,7 @@ def test_adversarial_layouts_are_for_triton_only(name, scale):
 @pytest.mark.parametrize("name", problem_names())
 def test_one_adversarial_workload_ends_off_any_tile_on_every_axis(name, scale):
     problem = get_problem(name)
-    dims = adversarial_workloads(problem, scale, "hip")[-1].dims
+    dims = adversarial_workloads(problem, scale, "hip")[-1 - len(near_ends(problem, scale))].dims
     base = min(problem.train[scale], key=problem.elements)
     assert problem.elements(dims) <= budget(problem, scale)
     for axis in problem.axes:

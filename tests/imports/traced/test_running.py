@@ -164,10 +164,12 @@ def test_many_operators_with_few_results_each_are_bounded_together():
 
 def test_a_form_feed_in_a_text_moves_no_line():
     text = (
-        "class Scale:\n    \x0c\n    def reference(\n    self,\n    x,\n    ):\n        return x\n"
+        "class Scale:\n    \x0c\n    def reference(\n        self,\n        x,\n    ):\n"
+        "        return x\n"
         "\n    def other(self):\n        return 0\n"
     )
-    kind = type("Scale", (TracedProblem,), {"text": text, "entry": "scale"})
+    fields = {"text": text, "entry": "scale", "inputs": None, "reference": None}
+    kind = type("Scale", (TracedProblem,), fields)
     source = kind.reference_source(object.__new__(kind))
     assert "def scale(\n    x,\n):\n    return x" in source
     assert "other" not in source
