@@ -172,6 +172,9 @@ def _dear(problem: Problem) -> list[Refusal]:
     ]
 
 
+_RANGES_HINT = "; in ranges.toml state a smaller reach, or exclude a value such as `largest`"
+
+
 def _unsound(problem: Problem, workload: Workload, expected: Expected) -> list[Refusal]:
     """Checks that the oracle has no NaN, and that the reference passes twice equally (rule 1)."""
     reasons = []
@@ -179,7 +182,7 @@ def _unsound(problem: Problem, workload: Workload, expected: Expected) -> list[R
         reasons.append(Refusal(RefusalKind.NAN, f"the oracle has NaN on {workload}", True))
     verdict = compare(problem, expected, expected.reference)
     if not verdict.passed:
-        hint = "; state a smaller reach in ranges.toml" if is_special(workload.distribution) else ""
+        hint = _RANGES_HINT if is_special(workload.distribution) else ""
         text = f"the reference fails on {workload}: {verdict.message}{hint}"
         reasons.append(Refusal(RefusalKind.OTHER, text, without_answer=True))
     for text in _coarse(problem, expected):

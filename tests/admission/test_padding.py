@@ -94,7 +94,9 @@ def folder(tmp_path_factory):
             (root / name / "problem.py").write_text(text)
             kernel = KERNEL.replace("NAME", name).replace("SELECTED", RIGHT)
             (root / name / "baseline.py").write_text(kernel)
-            (root / name / "ranges.toml").write_text("reach = 1e30")  # six times x overflows
+            # Six times x overflows.
+            ranges = 'reach = 1e30\n[excluded]\nlargest = ["x"]\n'
+            (root / name / "ranges.toml").write_text(ranges)
         add_tasks_path(root)
         yield root
 
