@@ -80,8 +80,13 @@ class Ranges(BaseModel):
         return (self.ranges | self.drawn).get(name)
 
     def entries(self, arg: TensorArg) -> tuple[SpecialValue, ...]:
-        """Returns the entries of the menu that are legal in a tensor."""
+        """Returns the entries of the menu that are legal in a tensor.
+
+        The largest finite value is none of them where the reach stops before it.
+        """
         allowed = menu_of(arg, self.limits(arg.name))
+        if arg.dtype.is_floating_point and self.reach < torch.finfo(arg.dtype).max:
+            allowed = tuple(entry for entry in allowed if entry is not SpecialValue.LARGEST)
         return tuple(entry for entry in allowed if arg.name not in self.excluded.get(entry, ()))
 
 
