@@ -44,8 +44,10 @@ def softmax(x):
     return out
 """
 AA_COMPARISONS = 24
-EVALUATORS = 6
-"""Evaluators of the parts that play many candidates."""
+EVALUATOR_BYTES = 11 << 30
+"""Memory of the GPU for an evaluator."""
+MAX_EVALUATORS = 12
+"""Most evaluators of the parts that play many candidates."""
 END = [float("inf")]
 """The time after which no part continues, of the monotonic clock."""
 PAIRS: list[int] = []
@@ -166,7 +168,8 @@ def _played(device: str, candidates: list[Any]) -> bool:
     worst = 0.0
     outcomes: dict[str, int] = {}
     started = time.monotonic()
-    with make_executor("local", device=device, workers=EVALUATORS, seed=None) as executor:
+    workers = _evaluators(device)
+    with make_executor("local", device=device, workers=workers, seed=None) as executor:
         for finding in run(executor, candidates):
             record = finding.evaluation
             played, right = played + 1, right + finding.right
@@ -188,6 +191,14 @@ def _played(device: str, candidates: list[Any]) -> bool:
         flush=True,
     )
     return right == played
+
+
+def _evaluators(device: str) -> int:
+    """Returns how many evaluators the GPU's memory has room for."""
+    import torch
+
+    memory = torch.cuda.get_device_properties(device).total_memory
+    return max(1, min(MAX_EVALUATORS, memory // EVALUATOR_BYTES))
 
 
 def clock(device: str, _: str) -> bool:

@@ -199,9 +199,6 @@ class SharedMemory(Protocol):
     def read(self, offset: int, size: int) -> torch.Tensor:
         """Returns a copy of some bytes on the judge's device, uint8 [size]."""
 
-    def wipe(self, offset: int, size: int) -> None:
-        """Overwrites bytes with a pattern that is NaN in every float format."""
-
     def settle(self) -> None:
         """Waits until all copies of the judge have ended."""
 
@@ -286,6 +283,9 @@ class TimedSession(Session, Protocol):
             The seconds of each, by events of the device that no source can reach. None if a
             reference cannot be captured as a graph.
         """
+
+    def renew(self) -> None:
+        """Takes another launcher: they differ in what a launch takes, as long as they live."""
 
     def beside(self, other: TimedSession) -> TimedSession | None:
         """Returns the same source in the launcher of another session, in turn with that one.

@@ -30,7 +30,7 @@ POISON = b"\xff"
 """Every byte of memory before a call, besides inputs: NaN in every float format."""
 _WIDTHS = (4, 2, 1)
 """Bytes of the elements that a driver fills with, the widest first."""
-MAX_BALLAST = 8
+MAX_BALLAST = 3
 """Code is loaded up to so many times, so that it lies at another place in each turn."""
 MAX_LOCAL_BYTES = 64 << 10
 """Most bytes that a thread may have beside its registers: the driver keeps them for all threads."""

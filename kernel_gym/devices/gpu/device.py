@@ -34,6 +34,8 @@ from kernel_gym.devices.gpu.staging import StagingMemory
 from kernel_gym.sandbox.spawn import Child
 from kernel_gym.tasks.task import Task
 
+PAIRED_TIMING_VERSION = "2"
+"""Rises when calls are timed in another way, as the version of the modelled clock does."""
 FULL = "the GPU's memory is used up; run fewer evaluators on it"
 
 
@@ -84,6 +86,7 @@ class GpuDevice:
             "kernel_gym": kernel_gym.__version__,
             "torch": torch.__version__,
             "triton": triton.__version__,
+            "paired_timing": PAIRED_TIMING_VERSION,
             **self._recipe.versions,
         }
 

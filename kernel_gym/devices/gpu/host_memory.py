@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 from collections.abc import Sequence
 
 import torch
@@ -64,10 +63,6 @@ class HostMemory:
     def read(self, offset: int, size: int) -> torch.Tensor:
         """Returns a copy of some bytes on the judge's device, uint8 [size]."""
         return self._bytes[offset : offset + size].to(self.where, copy=True)
-
-    def wipe(self, offset: int, size: int) -> None:
-        """Overwrites bytes with a pattern that is NaN in every float format."""
-        ctypes.memset(self.file.place(offset, size), 0xFF, size)
 
     def settle(self) -> None:
         """Waits until all copies of the judge have ended."""

@@ -156,6 +156,10 @@ class GpuSession:
             self._number = loaded.number
         return loaded
 
+    def renew(self) -> None:
+        """Takes another launcher for the next calls."""
+        self._slot.renew()
+
     def beside(self, other: TimedSession) -> GpuSession | None:
         """Returns the same program in the launcher of another session."""
         if not self._program.is_plan or not isinstance(other, GpuSession):
@@ -205,8 +209,6 @@ class GpuSession:
         if end > self.memory.size:
             text = f"a workload does not fit: {end} bytes of {self.memory.size} shared ones"
             raise WorkloadTooLargeError(text)
-        for place, size in zip(places, loaded.result_sizes, strict=False):
-            self.memory.wipe(place, size)
         return places
 
     def _stated(

@@ -87,7 +87,6 @@ class FreshInputs:
     def _place_results(self) -> tuple[int, ...]:
         places, offset = [], 0
         for output in self._stated:
-            self._memory.wipe(offset, output.nbytes)
             places.append(offset)
             offset += _aligned(output.nbytes)
         return tuple(places)

@@ -161,6 +161,8 @@ def _time_workload(
         if isinstance(result, PairedResult) and result.candidate_seconds < limit:
             return impossible(result.candidate_seconds, roofline, workload)
     if isinstance(result, PairedResult) and result.slowed:
+        for session in (_baseline_session(attempt), _timed(attempt.session)):
+            session.renew()  # the launchers differ, or the candidate has changed one of them
         result = _compare(attempt, workload, "time again")
         if isinstance(result, PairedResult) and result.slowed:
             text = f"the baseline is {result.slowed:.0%} slower where the candidate has run"

@@ -27,8 +27,8 @@ def test_the_noise_floor_is_a_high_quantile_of_both_signs():
 @pytest.mark.parametrize(
     ("mean", "half", "settled"),
     [
-        (0.0, 0.009, True),
-        (0.0, 0.011, False),
+        (0.0, 0.014, True),
+        (0.0, 0.016, False),
         (1.4, 0.027, True),
         (1.4, 0.029, False),
         (2.4, 0.05, True),  # above ten times the baseline, of which nothing is paid
