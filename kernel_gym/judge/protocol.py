@@ -89,10 +89,10 @@ class PairedTiming:
     half_width_share: float = 0.02
     """A half-width of this share of the effect is enough too: 2.8 % at four times the baseline."""
     alone_every: int = 3
-    """After so many pairs the baseline is called in its own launcher too."""
+    """After so many pairs the baseline is called twice in its own launcher too."""
     launcher_seconds: float = 0.3e-6
     """Most seconds that two launchers differ by. Of seven on an H200 two differed by 0.19 us."""
-    beside_share: float = 0.03
+    beside_share: float = 0.05
     """Largest share by which the baseline may be slower beside the candidate."""
     trimmed_share: float = 0.2
     """The share of effects that is cut off on each side before the mean (rule 14)."""

@@ -114,8 +114,24 @@ def test_two_sides_are_compared_on_fresh_inputs(gpu):
         assert isinstance(result, PairedResult), result
         assert result.graph
         assert result.slowed == 0
-        assert len(result.alone) == -(-len(result.effects) // TIMING.alone_every)
+        assert len(result.alone) == 2 * -(-len(result.effects) // TIMING.alone_every)
         assert result.interval.mean == pytest.approx(0.0, abs=0.02)
+        assert deferred.check() == ""
+
+
+@pytest.mark.parametrize("name", ["adamw_step", "ball_query", "dropout"])
+def test_timed_calls_of_a_task_whose_scalars_are_drawn_are_right(gpu, name):
+    task = get_task(f"triton2triton/{name}")
+    workload = train_workloads(task.problem, Scale.SIM)[0]
+    with (
+        closing(gpu.open(task, trusted=True)) as baseline,
+        closing(gpu.open(task)) as candidate,
+    ):
+        for session in (baseline, candidate):
+            assert session.load(task.start_source) is None
+        deferred = DeferredChecks()
+        result = compare_sessions(task, workload, baseline, candidate, 3, gpu, deferred)
+        assert isinstance(result, PairedResult), result
         assert deferred.check() == ""
 
 

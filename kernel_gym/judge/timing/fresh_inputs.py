@@ -1,8 +1,9 @@
 """Inputs of timed calls: each call has its own, and all of them are new (rule 11).
 
 Whatever a kernel has kept of an earlier call, its values, sums or order, says nothing about the
-next one. So all inputs of a call are drawn again: integers, codes and indices too. Both sides of a
-pair have the same inputs, which are written again for each of them.
+next one. So all tensors of a call are drawn again: integers, codes and indices too. Both sides of a
+pair have the same inputs, which are written again for each of them. Scalars are a part of the plan
+that is timed, so all calls of a comparison have the first ones.
 """
 
 from __future__ import annotations
@@ -47,16 +48,18 @@ class FreshInputs:
         self._rng, self._where = random.Random(seed), where
         self._stated: tuple[StatedOutput, ...] = stated_outputs(task.problem, workload.dims)
         self._results = sum(_aligned(output.nbytes) for output in self._stated)
+        self._scalars: dict[str, Value] = {}
         self.first = self.draw()
-        """A set of inputs, for the form of the calls."""
+        """A set of inputs, for the form and the scalars of the calls."""
+        self._scalars = {k: v for k, v in self.first.items() if not isinstance(v, torch.Tensor)}
         size = sum(data.numel() for data in _tensors(self.first))
         if self._results + size > memory.size:
             raise InfraError(f"the inputs of {workload} do not fit the shared memory")
 
     def draw(self) -> Mapping[str, Value]:
-        """Draws the inputs of a call."""
+        """Draws the tensors of a call."""
         seed = self._rng.getrandbits(48)
-        return make_inputs(self._problem, self._workload, seed, self._where)
+        return make_inputs(self._problem, self._workload, seed, self._where) | self._scalars
 
     def place(self, inputs: Mapping[str, Value], kept: bool = False) -> TimedCall:
         """Writes the inputs of a call.

@@ -158,7 +158,7 @@ class PairedBenchmark:
             return wrong
         baseline, candidate = pair if baseline_first else reversed(pair)
         if self._beside is not None and (number or 0) % TIMING.alone_every == 0:
-            result.alone.append(self._trusted(inputs))
+            result.alone += self._alone_twice(inputs)
         result.baseline.append(baseline)
         result.candidate.append(candidate)
         return None
@@ -177,11 +177,17 @@ class PairedBenchmark:
 
     def _trusted(self, inputs: Inputs) -> float:
         """Times the baseline in its own launcher, on inputs that are written again."""
-        call = self._setup.place(inputs, False)
-        seconds = self._times(self._alone, [self._alone], call)
+        return self._in_own_launcher(inputs, [self._alone])[0]
+
+    def _alone_twice(self, inputs: Inputs) -> list[float]:
+        """Times a pair of which both are the baseline: a GPU is slower right after another call."""
+        return self._in_own_launcher(inputs, [self._alone, self._alone])
+
+    def _in_own_launcher(self, inputs: Inputs, order: Sequence[TimedSession]) -> list[float]:
+        seconds = self._times(self._alone, order, self._setup.place(inputs, False))
         if isinstance(seconds, Failed):
             raise InfraError(f"the baseline failed while it was timed: {seconds.message}")
-        return seconds[0]
+        return seconds
 
     def _times(
         self, host: TimedSession, order: Sequence[TimedSession], call: TimedCall
