@@ -15,6 +15,9 @@ from kernel_gym.sandbox.processor_times import read_proc
 
 HOST_SECONDS = 40.0
 """Limit for host code and compilers. Most honest candidates take 1 to 3 s, the slowest 11 s."""
+RESERVE = 5.0
+"""Seconds of host time that a candidate must have left when it is charged for kept results.
+Otherwise it makes them itself."""
 SIMULATED_SECONDS = 45.0
 """Limit for the simulated GPU's processor time. Most honest candidates take less than 1 s."""
 WALL_SECONDS = 240.0

@@ -11,7 +11,8 @@ from typing import Any
 
 from kernel_gym.devices.answers import parse_failure
 from kernel_gym.devices.base import Failed, FailureKind, InfraError
-from kernel_gym.devices.budget import GUARD_SECONDS, HostBudget, inner_pid
+from kernel_gym.devices.budget import GUARD_SECONDS, RESERVE, HostBudget, Spent, inner_pid
+from kernel_gym.devices.built_sources import BuildResult, BuiltSources, key_of
 from kernel_gym.devices.failures import describe_exit
 from kernel_gym.devices.meter import Meter
 from kernel_gym.devices.sim import hip_files as hip
@@ -61,12 +62,7 @@ class BuildRecipe:
     """Commands whose messages the author gets where those of `commands` do not decide."""
 
 
-@dataclass(frozen=True)
-class BuildResult:
-    """The results of a compiler: messages and files."""
-
-    logs: tuple[str, ...]
-    results: tuple[bytes, ...]
+_BUILT_SOURCES = BuiltSources()
 
 
 def compile_source(
@@ -74,18 +70,27 @@ def compile_source(
     limit: float,
     budget: HostBudget | None = None,
     family: Family | None = None,
+    kept: BuiltSources | None = None,
 ) -> BuildResult | Failed:
     """Builds a source.
 
     Args:
         recipe: Files and commands.
         limit: Host seconds, see :class:`~kernel_gym.devices.meter.Meter`.
-        budget: The candidate's remaining seconds; None for trusted sources.
+        budget: The candidate's remaining seconds; None for trusted sources. It is charged for a
+            kept result, too.
         family: The candidate's processes, which share a memory limit with the compiler.
+        kept: Earlier results, which are used and added to; None builds in any case.
 
     Raises:
         InfraError: The process could not be started, or the machine is overloaded.
     """
+    key = key_of(recipe.files, recipe.commands, recipe.results, recipe.folders, recipe.instead)
+    known = kept.get(key) if kept is not None else None
+    if known is not None and (budget is None or budget.host - known[1].host >= RESERVE):
+        if budget is not None:
+            budget.draw(known[1])
+        return known[0]
     options: dict[str, object] = {"folders": [*folders(recipe.commands), *recipe.folders]}
     child: Child | None = None
     try:
@@ -98,13 +103,17 @@ def compile_source(
             child.close()
         raise InfraError(f"the compiler's process could not be started: {error}") from error
     meter = Meter(inner_pid(child.pid), None, limit, budget)
+    built: BuildResult | Failed | None = None
     try:
-        return _ask(child, recipe, meter, limit)
+        built = _ask(child, recipe, meter, limit)
+        return built
     finally:
         spent = meter.end()
         child.close()
         if budget is not None:
             budget.draw(spent)
+        if kept is not None and isinstance(built, BuildResult):
+            kept.keep(key, built, Spent(host=spent.host))
 
 
 def compile_hip(
@@ -127,7 +136,7 @@ def compile_hip(
             in_turn=True,  # an error of the device side ends a build that is short anyway
             instead=commands,
         )
-    return compile_source(recipe, limit, budget, family)
+    return compile_source(recipe, limit, budget, family, _BUILT_SOURCES)
 
 
 def _build_trusted(commands: list[list[str]], results: Sequence[str]) -> Sequence[bytes] | None:

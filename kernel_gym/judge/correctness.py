@@ -94,23 +94,32 @@ def _join(parts: Iterable[RowStats]) -> RowStats:
 
 def _measure(expected: torch.Tensor, values: torch.Tensor, reference: torch.Tensor) -> _Measured:
     """Measures some rows of the oracle, and the errors of the candidate and of the reference."""
-    finite = torch.isfinite(expected)
     y, wrong_class = expected.double(), False
-    if values.itemsize == 1 or not bool(finite.all() & torch.isfinite(values).all()):
+    oracle, error = _row_stats(y), _row_stats(_difference(values, y))
+    if values.itemsize == 1 or not bool(torch.isfinite(oracle.largest + error.largest).all()):
         wrong_class = bool(_class_mismatch(values, expected).any())
-        y = torch.where(finite, y, 0.0)
-        values = torch.where(finite, values.double(), 0.0)
-        reference = torch.where(finite, reference.double(), 0.0)
-    return _Measured(
-        wrong_class, _row_stats(y), _row_stats(values.sub(y)), _row_stats(reference.sub(y))
-    )
+        finite = torch.isfinite(expected)
+        y, values, reference = (
+            torch.where(finite, tensor.double(), 0.0) for tensor in (y, values, reference)
+        )
+        oracle, error = _row_stats(y), _row_stats(values.sub(y))
+    return _Measured(wrong_class, oracle, error, _row_stats(_difference(reference, y)))
+
+
+def _difference(values: torch.Tensor, expected: torch.Tensor) -> torch.Tensor:
+    """Returns values minus fp64 values. Subtracting another dtype takes ten times longer."""
+    if values.dtype is torch.float64:
+        return values.sub(expected)
+    return values.double().sub_(expected)
 
 
 def _row_stats(values: torch.Tensor) -> RowStats:
-    """Returns the statistics of each row, each in one pass over the values [rows, columns]."""
-    least, most = values.aminmax(dim=1)
+    """Returns the statistics of each row of the values, fp64 [rows, columns].
+
+    Both ends alone take a fifth of the time of `aminmax`.
+    """
     rms = torch.linalg.vector_norm(values, dim=1) / values.shape[1] ** 0.5
-    return RowStats(torch.maximum(-least, most), rms)
+    return RowStats(torch.maximum(-values.amin(dim=1), values.amax(dim=1)), rms)
 
 
 def _by_rms(ratios: torch.Tensor) -> torch.Tensor:

@@ -16,7 +16,7 @@ import torch
 
 from kernel_gym.judge.correctness import ValueCheck, compare_close, compare_exact, compare_mask
 from kernel_gym.tasks.problem import Check, Output, Problem, Value
-from kernel_gym.tasks.sampling import CPU, make_inputs
+from kernel_gym.tasks.sampling import CPU, made_on, make_inputs
 from kernel_gym.tasks.workload import Workload
 
 
@@ -48,7 +48,7 @@ def expect(problem: Problem, workload: Workload, seed: int, where: torch.device 
 
 def answer(problem: Problem, inputs: Mapping[str, Value], where: torch.device = CPU) -> Expected:
     """Computes the oracle and the reference on given inputs."""
-    with torch.no_grad(), where:
+    with torch.no_grad(), made_on(where):
         # Library kernels may need aligned operands, unlike the layouts that candidates get.
         plain = {
             name: value.clone(memory_format=torch.contiguous_format)

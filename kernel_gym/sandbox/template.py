@@ -28,6 +28,7 @@ from kernel_gym.protocol.request import Answer, decode, encode_answer
 from kernel_gym.protocol.template import Fork, Forked, Kill, Killed, ReadTimes, Times
 from kernel_gym.sandbox import confine, view
 from kernel_gym.sandbox import kernel_calls as kernel
+from kernel_gym.sandbox.huge_pages import HugePages
 from kernel_gym.sandbox.processor_times import ProcessorTimes
 from kernel_gym.sandbox.watch import Watch
 
@@ -80,7 +81,7 @@ def _serve(
     needed: tuple[str, ...],
     homes: set[str],
 ) -> None:
-    watch = Watch()
+    watch, pages = Watch(), HugePages()
     selector = selectors.DefaultSelector()
     selector.register(control, selectors.EVENT_READ)
     while True:
@@ -99,6 +100,7 @@ def _serve(
             _send(control, _answer(header, children, watch))
             continue
         request = decode(Fork, header)
+        pages.before_fork()
         pid = os.fork()
         if pid == 0:
             control.close()

@@ -9,6 +9,7 @@ arguments take turns on train workloads. The others draw from the whole range of
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import random
 from collections.abc import Callable, Mapping, Sequence
@@ -362,6 +363,14 @@ _APPLY: Mapping[Layout, Callable[[torch.Tensor, random.Random], torch.Tensor]] =
 }
 
 
+def made_on(where: torch.device) -> contextlib.AbstractContextManager[object]:
+    """Returns a context in which PyTorch makes tensors on a device.
+
+    Where it does so anyway the context does nothing, as another one slows each operation down.
+    """
+    return contextlib.nullcontext() if torch.get_default_device() == where else where
+
+
 def make_inputs(
     problem: Problem, workload: Workload, seed: int, where: torch.device = CPU
 ) -> dict[str, Value]:
@@ -380,7 +389,7 @@ def make_inputs(
     generator = torch.Generator(CPU if where.type == "meta" else where).manual_seed(seed)
     place = _as_it_is if problem.own_layout else _APPLY[workload.layout]
     strides = random.Random(f"strides/{seed}")
-    with where:
+    with made_on(where):
         values = problem.inputs(workload, generator)
         values = widen(problem, workload, values, generator)
         return {

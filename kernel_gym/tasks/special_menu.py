@@ -90,7 +90,12 @@ def holds(entry: SpecialValue, value: torch.Tensor, limits: Limits | None = None
     """
     if entry is SpecialValue.CODES:
         return set(legal_codes(value.dtype, limits)) <= set(_codes(value).unique().tolist())
-    return bool(value.numel()) and bool(_HOLDS[entry](rows_of(value).double(), value.dtype))
+    if not value.numel():
+        return False
+    rows = rows_of(value).double()
+    if entry is SpecialValue.EQUAL:
+        return _has_equal(rows)
+    return bool(_ROWS_HOLD[entry](rows, value.dtype).any())
 
 
 def with_entries(
@@ -106,16 +111,45 @@ def with_entries(
     if not value.numel() or all(holds(entry, value, limits) for entry in entries):
         return value
     changed = value.clone(memory_format=torch.contiguous_format)
+    rows = _HeldRows(changed, limits)
     for entry in sorted(entries, key=_ORDER.index):
         if entry is SpecialValue.CODES:
             _write_codes(changed, legal_codes(value.dtype, limits))
-        elif not holds(entry, changed):
-            _write_row(changed, entry, entries, limits)
+            rows = _HeldRows(changed, limits)
+        elif not rows.hold(entry):
+            _write_row(rows, entry, entries, limits)
     return changed
 
 
+class _HeldRows:
+    """The rows of a contiguous tensor, and which entries each of them holds.
+
+    A row that is replaced is looked at alone, as looking at all of them takes long.
+    """
+
+    def __init__(self, value: torch.Tensor, limits: Limits | None) -> None:
+        self.rows = rows_of(value)
+        self._value, self._limits = value, limits
+        self._held: dict[SpecialValue, torch.Tensor] = {}
+
+    def hold(self, entry: SpecialValue) -> bool:
+        """Whether the tensor has an entry, as `holds` says."""
+        if entry not in _ROWS_HOLD:
+            return holds(entry, self._value, self._limits)
+        if entry not in self._held:
+            self._held[entry] = _ROWS_HOLD[entry](self.rows.double(), self._value.dtype)
+        return bool(self._held[entry].any())
+
+    def put(self, place: int, row: torch.Tensor) -> None:
+        """Replaces a row."""
+        self.rows[place] = row
+        alone = self.rows[place : place + 1].double()
+        for entry, held in self._held.items():
+            held[place] = _ROWS_HOLD[entry](alone, self._value.dtype)[0]
+
+
 def _write_row(
-    value: torch.Tensor,
+    held: _HeldRows,
     entry: SpecialValue,
     entries: Collection[SpecialValue],
     limits: Limits | None,
@@ -124,16 +158,16 @@ def _write_row(
 
     The very last row never becomes a run, so that sorted starts of segments stay sorted.
     """
-    rows = rows_of(value)
+    rows = held.rows
     first = rows[(rows != 0).any(1).int().argmax()].clone()
-    held = [other for other in entries if holds(other, value, limits)]
+    needed = [entry, *(other for other in entries if held.hold(other))]
     last = len(rows) - 1 - (entry is SpecialValue.RUN)
     for place in range(last, -1, -1):
         before = rows[place].clone()
-        rows[place] = _MAKE[entry](before, first, limits)
-        if all(holds(other, value, limits) for other in (entry, *held)):
+        held.put(place, _MAKE[entry](before, first, limits))
+        if all(map(held.hold, needed)):
             return
-        rows[place] = before
+        held.put(place, before)
 
 
 def _write_codes(value: torch.Tensor, codes: list[int]) -> None:
@@ -169,7 +203,7 @@ def _codes(value: torch.Tensor) -> torch.Tensor:
     return value.contiguous().view(torch.uint8)
 
 
-def _has_equal(rows: torch.Tensor, dtype: torch.dtype) -> bool:
+def _has_equal(rows: torch.Tensor) -> bool:
     """Whether two rows that are not zero are equal. One that equals the first counts at once."""
     rows = rows[(rows != 0).any(1)]
     if len(rows) and bool((rows[1:] == rows[0]).all(1).any()):
@@ -177,17 +211,17 @@ def _has_equal(rows: torch.Tensor, dtype: torch.dtype) -> bool:
     return len(torch.unique(rows, dim=0)) < len(rows)
 
 
-_HOLDS: Mapping[SpecialValue, Callable[[torch.Tensor, torch.dtype], torch.Tensor | bool]] = {
-    SpecialValue.LARGEST: lambda rows, dtype: (rows.abs() == torch.finfo(dtype).max).any(),
+_ROWS_HOLD: Mapping[SpecialValue, Callable[[torch.Tensor, torch.dtype], torch.Tensor]] = {
+    SpecialValue.LARGEST: lambda rows, dtype: (rows.abs() == torch.finfo(dtype).max).any(1),
     SpecialValue.SUBNORMAL: lambda rows, dtype: (
         (rows.abs() < torch.finfo(dtype).tiny) & (rows != 0)
-    ).any(),
-    SpecialValue.ZEROS: lambda rows, dtype: (rows == 0).all(1).any(),
-    SpecialValue.POSITIVE: lambda rows, dtype: (rows > 0).all(1).any(),
-    SpecialValue.NEGATIVE: lambda rows, dtype: (rows < 0).all(1).any(),
-    SpecialValue.EQUAL: _has_equal,
-    SpecialValue.RUN: lambda rows, dtype: (rows == rows[:, :1]).all(1).any(),
+    ).any(1),
+    SpecialValue.ZEROS: lambda rows, dtype: (rows == 0).all(1),
+    SpecialValue.POSITIVE: lambda rows, dtype: (rows > 0).all(1),
+    SpecialValue.NEGATIVE: lambda rows, dtype: (rows < 0).all(1),
+    SpecialValue.RUN: lambda rows, dtype: (rows == rows[:, :1]).all(1),
 }
+"""Tells which rows have an entry, bool [rows]."""
 
 
 def _largest(row: torch.Tensor, first: torch.Tensor, limits: Limits | None) -> torch.Tensor:

@@ -17,14 +17,11 @@ import threading
 from collections import OrderedDict
 from dataclasses import dataclass
 
-from kernel_gym.devices.budget import HostBudget, Spent
+from kernel_gym.devices.budget import RESERVE, HostBudget, Spent
 from kernel_gym.protocol.compiled import LENGTH, SIZE
 
 CAPACITY = 4
 """Sources whose kernels are kept. An import works on one task at a time."""
-RESERVE = 5.0
-"""Seconds of host time that a candidate must have left when it is charged for kernels. Otherwise it
-compiles them itself."""
 
 
 @dataclass(frozen=True)
