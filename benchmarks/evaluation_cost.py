@@ -6,6 +6,7 @@ its processes count. Both must give equal records.
 
 from __future__ import annotations
 
+import datetime
 import json
 import os
 import random
@@ -145,14 +146,16 @@ def evaluation_cost(
     core: Annotated[int, typer.Option(help="Tasks that are drawn from the suite core.")] = 0,
     seed: Annotated[int, typer.Option(help="Of that draw.")] = 3,
     count: Annotated[int, typer.Option(min=1, help="Evaluations; the last one counts.")] = 2,
+    suite: Annotated[str | None, typer.Option(help="All tasks of a suite.")] = None,
     mixed: Annotated[bool, typer.Option("--mixed", help="Add sources that fail.")] = False,
+    out: Annotated[Path | None, typer.Option(help="A file of results for the figures.")] = None,
     json: JsonOption = False,
 ) -> None:
     """Compare two checkouts: seconds of all processes, and whether the records are equal.
 
     Example: python -m benchmarks evaluation-cost ../before . -t triton2triton/softmax
     """
-    names = [*(task or ()), *control_group(core, seed)]
+    names = [*(task or ()), *tasks_of(suite), *control_group(core, seed)]
     rows: list[dict[str, Any]] = []
     with one_line_errors():
         sides = [Checkout(before), Checkout(after)]
@@ -164,11 +167,21 @@ def evaluation_cost(
         for side in sides:
             side.close()
     print_json({**_summary(rows), "rows": rows} if json else _summary(rows))
+    if out is not None:
+        out.write_text(_to_json(stored(rows, _command(names))), encoding="utf-8")
+
+
+def tasks_of(suite: str | None) -> list[str]:
+    """Returns the names of the tasks of a suite; none without one."""
+    from kernel_gym.tasks.suite import load_suite
+
+    return [] if suite is None else [task.id for task in load_suite(suite).tasks]
 
 
 def _row(submission: Submission, pair: Sequence[tuple[float, dict[str, Any]]]) -> dict[str, Any]:
     (old, first), (new, second) = pair
     return {
+        "language": "HIP" if "2hip/" in submission.task else "Triton",
         "task": submission.task,
         "kind": submission.kind,
         "outcome": second["outcome"],
@@ -182,12 +195,70 @@ def _summary(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Geometric means of after over before, and evaluations a processor minute of the mix."""
     summary: dict[str, Any] = {"equal": all(row["equal"] for row in rows)}
     for kind in MIX:
-        ratios = [r["after"] / r["before"] for r in rows if r["kind"] == kind and r["before"]]
-        if ratios:
-            summary[f"after over before, {kind}"] = round(statistics.geometric_mean(ratios), 3)
+        for language, some in _by_language(rows, kind).items():
+            summary[f"after over before, {language}, {kind}"] = _ratio(some)
     if all(any(row["kind"] == kind for row in rows) for kind in MIX):
         for side in ("before", "after"):
             means = {k: statistics.mean(r[side] for r in rows if r["kind"] == k) for k in MIX}
             seconds = sum(share * means[kind] for kind, share in MIX.items())
             summary[f"evaluations a processor minute, {side}"] = round(60 / seconds, 1)
     return summary
+
+
+def _by_language(rows: Sequence[dict[str, Any]], kind: str) -> dict[str, list[dict[str, Any]]]:
+    """The rows of a kind that took measurable time, by language."""
+    groups: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        if row["kind"] == kind and row["before"]:
+            groups.setdefault(row["language"], []).append(row)
+    return groups
+
+
+def _ratio(rows: Sequence[dict[str, Any]]) -> float:
+    return round(statistics.geometric_mean(row["after"] / row["before"] for row in rows), 3)
+
+
+def _to_json(value: object) -> str:
+    return json.dumps(value, indent=2) + "\n"
+
+
+def _command(names: Sequence[str]) -> str:
+    tasks = " ".join(f"-t {name}" for name in names)
+    return f"python -m benchmarks evaluation-cost BEFORE AFTER {tasks}"
+
+
+def stored(rows: Sequence[dict[str, Any]], command: str) -> dict[str, Any]:
+    """Returns the figures as a file of `benchmarks/results`, see `benchmarks.figures`.
+
+    Args:
+        rows: The rows of a comparison.
+        command: What measured them.
+    """
+    head = subprocess.run(
+        ["git", "rev-parse", "--short=8", "HEAD"], capture_output=True, text=True, check=True
+    )
+    common = {
+        "subject": "evaluation-cost",
+        "unit": "x",
+        "clock": "measured",
+        "machine": "epyc",
+        "command": command,
+        "commit": head.stdout.strip(),
+        "date": datetime.date.today().isoformat(),
+        "counts": {},
+    }
+    entries = []
+    for kind in MIX:
+        for language, some in _by_language(rows, kind).items():
+            ratios = [round(row["after"] / row["before"], 3) for row in some]
+            entries.append(
+                {
+                    "id": f"evaluation-cost-{language}-{kind}".lower().replace(" ", "-"),
+                    "metric": f"Processor seconds after over before, {language}, {kind}",
+                    "value": _ratio(some),
+                    "interval": {"low": min(ratios), "high": max(ratios), "kind": "range of tasks"},
+                    "note": f"{len(some)} tasks; records equal: {all(r['equal'] for r in some)}.",
+                    **common,
+                }
+            )
+    return {"title": "Cost of evaluations beside an earlier checkout", "entries": entries}

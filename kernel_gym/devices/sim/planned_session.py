@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, TypeVar
 
 import torch
 
-from kernel_gym.devices.base import Audit, Call, DeviceLostError, Failed, FailureKind, InfraError
+from kernel_gym.devices.base import Audit, Call, DeviceLostError, Failed, FailureKind
 from kernel_gym.devices.failures import describe_fault
 from kernel_gym.devices.hip_build import compile_hip, launcher_outputs
 from kernel_gym.devices.operators import MAX_READ_BYTES
@@ -62,13 +62,11 @@ class PlannedSession(SimSession):
     def __init__(self, task: Task, options: SimOptions, kernels: KernelFile | None = None) -> None:
         self._kernels, self._plans = kernels, options.plans
         self._most_read = MAX_CONSTANTS_BYTES if options.resident else MAX_READ_BYTES
-        try:
-            super().__init__(task, options)
-        except InfraError:
-            if kernels is not None:
-                kernels.close()
-            raise
-        self._recordings = PlanRecordings(task, partial(_ask_recorder, self._worker, kernels))
+        super().__init__(task, options)
+
+    @cached_property
+    def _recordings(self) -> PlanRecordings:
+        return PlanRecordings(self._task, partial(_ask_recorder, self._worker, self._kernels))
 
     def _worker_role(self) -> tuple[str, list[int], dict[str, Any]]:
         options = {"operators": self._task.problem.recorded, "memory": MEMORY, "arch": self._arch}
@@ -77,7 +75,7 @@ class PlannedSession(SimSession):
 
     def load(self, source: str, language: str | None = None) -> Failed | None:
         """Builds and loads a source, unless its stored plans are judged again."""
-        self._recordings.forget()
+        self.__dict__.pop("_recordings", None)  # another source has plans of its own
         # Gluon names LDS and its waits itself
         self._waits_by_compiler = self._task.language == "triton" and "gluon" not in source
         if self._plans is not None and self._plans.again:

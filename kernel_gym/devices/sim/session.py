@@ -13,8 +13,9 @@ import mmap
 import os
 import secrets
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -55,6 +56,7 @@ from kernel_gym.sandbox.channel import ChannelError
 from kernel_gym.sandbox.confine import WorkerLimits
 from kernel_gym.sandbox.processor_times import processor_seconds
 from kernel_gym.sandbox.spawn import (
+    Child,
     Family,
     TemplateError,
     shared_template,
@@ -120,26 +122,42 @@ class SimSession(ABC):
 
     def __init__(self, task: Task, options: SimOptions) -> None:
         self._task, self._arch, self._options = task, options.arch, options
-        trusted, kept = options.trusted, options.trusted or options.resident
+        kept = options.trusted or options.resident
         self._budget = None if kept else simulator_budget()
-        self._family = None if trusted else Family(secrets.token_hex(8), FAMILY_MEMORY)
+        self._family = None if options.trusted else Family(secrets.token_hex(8), FAMILY_MEMORY)
         self._in_place = in_place_inputs(task)
         self._waits_by_compiler = False
         self._samples: int | None = None
-        template = shared_template()
+
+    @cached_property
+    def _device(self) -> Child:
+        """The simulated GPU. It starts when there is work for it: many sources do not compile."""
         memory = sim_memory.create_file()
         self._memory = mmap.mmap(memory, sim_memory.ARENA_SIZE)
+        with _starting(), contextlib.ExitStack() as failed:
+            try:
+                device = shared_template().fork(
+                    "device", [memory], self._device_options(self._options), family=self._family
+                )
+            finally:
+                os.close(memory)
+            failed.callback(device.close)
+            # Not an option of the fork: the template reads options, and the worker is a copy of it.
+            header, _ = encode(device_messages.SeedSamples(self._options.seed))
+            device.channel.request(header, timeout=GUARD_SECONDS)
+            self._worker.device = device
+            failed.pop_all()
+        return device
+
+    @cached_property
+    def _child(self) -> Child:
+        """The worker. It starts when it is asked first: a HIP source is compiled before."""
+        trusted = self._options.trusted
         cache = [str(cache_folder("triton"))] if trusted else []
         environment = {"TRITON_CACHE_DIR": cache[0]} if trusted else {}
-        try:
-            self._device = template.fork(
-                "device",
-                [memory],
-                self._device_options(options),
-                family=self._family,
-            )
-            role, descriptors, choices = self._worker_role()
-            self._child = template.fork(
+        role, descriptors, choices = self._worker_role()
+        with _starting(), contextlib.ExitStack() as failed:
+            child = shared_template().fork(
                 role,
                 descriptors,
                 choices,
@@ -150,16 +168,21 @@ class SimSession(ABC):
                 self._family,
                 buffers=self._answer_buffers,
             )
-            # Not an option of the fork: the template reads options, and the worker is a copy of it.
-            header, _ = encode(device_messages.SeedSamples(options.seed))
-            self._device.channel.request(header, timeout=GUARD_SECONDS)
-            ready = self._child.channel.recv(GUARD_SECONDS)
-        except (TemplateError, ChannelError) as error:
-            raise InfraError(f"a worker could not be started: {error}") from error
-        finally:
-            os.close(memory)
-        self._worker = SimWorkerHandle(self._child, self._device, self._budget)
-        self.confinement: dict[str, Any] = ready.header["confinement"]
+            failed.callback(child.close)
+            self._confinement = child.channel.recv(GUARD_SECONDS).header["confinement"]
+            failed.pop_all()
+        return child
+
+    @cached_property
+    def _worker(self) -> SimWorkerHandle:
+        """The pipe to the worker."""
+        return SimWorkerHandle(self._child, None, self._budget)
+
+    @property
+    def confinement(self) -> dict[str, Any]:
+        """The barriers around the worker, which are active and which are missing."""
+        assert self._child
+        return self._confinement
 
     def _device_options(self, options: SimOptions) -> dict[str, Any]:
         kept = options.trusted or options.resident
@@ -207,7 +230,7 @@ class SimSession(ABC):
     @property
     def device_seconds(self) -> float:
         """Processor seconds of the simulated GPU so far."""
-        return processor_seconds(self._device.pid)
+        return processor_seconds(self._device.pid) if "_device" in self.__dict__ else 0.0
 
     def compile(self, calls: Sequence[SketchedCall]) -> Failed | None:
         """Does nothing: compiling ahead would save no time here."""
@@ -215,6 +238,8 @@ class SimSession(ABC):
 
     def facts(self) -> tuple[KernelFacts, ...]:
         """Returns what the compiler reported about the kernels of the last call."""
+        if "_device" not in self.__dict__:
+            return ()
         try:
             return read_kernels(self._ask_device(device_messages.ReadFacts())["kernels"])
         except DeviceLostError:  # no verdict depends on the facts
@@ -223,8 +248,9 @@ class SimSession(ABC):
     def close(self) -> None:
         """Ends the worker and the simulated GPU."""
         with contextlib.suppress(TemplateError):
-            self._child.close()
-            self._device.close()
+            for process in ("_child", "_device"):
+                if process in self.__dict__:
+                    self.__dict__[process].close()
 
     # -- the call, step by step ----------------------------------------------------------------
 
@@ -331,15 +357,25 @@ class SimSession(ABC):
         return torch.frombuffer(self._memory, dtype=torch.uint8, count=size, offset=offset)
 
     def _ask_device(self, request: Request) -> dict[str, Any]:
+        device = self._device
         limit = LOST_SECONDS if self._worker.dead else DEVICE_SECONDS
         meter = self._worker.meter(limit, short=True)
         try:
             header, _ = encode(request)
-            return self._device.channel.request(header, timeout=meter.patience).header
+            return device.channel.request(header, timeout=meter.patience).header
         except ChannelError as error:
             raise DeviceLostError(f"the simulated device failed: {error}") from error
         finally:
             self._worker.charge(meter)
+
+
+@contextlib.contextmanager
+def _starting() -> Iterator[None]:
+    """Has a process that could not be started be a failure of the machine."""
+    try:
+        yield
+    except (TemplateError, ChannelError) as error:
+        raise InfraError(f"a worker could not be started: {error}") from error
 
 
 def _offset_bytes(value: Value) -> int:

@@ -25,16 +25,16 @@ class SimWorkerHandle:
 
     Args:
         child: The worker's process.
-        device: The process of its simulated GPU.
+        device: The process of its simulated GPU; None before it has started.
         budget: The candidate's remaining seconds; None for a worker that runs trusted sources.
     """
 
-    def __init__(self, child: Child, device: Child, budget: HostBudget | None) -> None:
+    def __init__(self, child: Child, device: Child | None, budget: HostBudget | None) -> None:
         self.dead: Failed | None = None
         self.host_seconds = 0.0
         """Host time of all requests so far."""
         self._child, self._budget = child, budget
-        self._pid, self._device = inner_pid(child.pid), device
+        self._pid, self.device = inner_pid(child.pid), device
 
     def ask(self, request: Request, limit: float) -> dict[str, Any] | Failed:
         """Sends a request and returns the JSON of the answer, as `exchange` does."""
@@ -71,7 +71,8 @@ class SimWorkerHandle:
 
     def meter(self, limit: float, short: bool = False) -> Meter:
         """Starts to measure a request to the worker or to its GPU, see `Meter`."""
-        return Meter(self._pid, self._device.pid, limit, self._budget, short)
+        device = None if self.device is None else self.device.pid
+        return Meter(self._pid, device, limit, self._budget, short)
 
     def charge(self, meter: Meter) -> None:
         """Charges a request that has ended."""
@@ -95,14 +96,14 @@ class SimWorkerHandle:
                 machine does that is out of memory. If it happens again, the candidate is blamed.
             InfraError: The template has died, and its children with it.
         """
-        if self._budget is None:
+        if self._budget is None or self.device is None:
             raise error
         if self.dead:
             return self.dead
         self._child.close()
         if why := self._child.ended_for:
             return self.fail(Failed(FailureKind.RUNTIME, f"the candidate {why}"))
-        if exit_status(self._device) == -signal.SIGKILL:
+        if exit_status(self.device) == -signal.SIGKILL:
             raise error
         text = f"{error}, while it worked for the candidate"
         return self.fail(Failed(FailureKind.RUNTIME, text))
