@@ -7,6 +7,8 @@ interrupted. Those of `sim` are in `kernel_gym/programs/exit_codes.py`.
 
 from __future__ import annotations
 
+import atexit
+import gc
 from pathlib import Path
 from typing import Annotated
 
@@ -104,5 +106,9 @@ app.add_typer(bench.app, name="bench")
 
 
 def main() -> None:
-    """Runs the command line."""
+    """Runs the command line.
+
+    At its end no garbage is searched for: with all libraries loaded that takes 0.7 s.
+    """
+    atexit.register(gc.freeze)
     app()

@@ -132,6 +132,7 @@ def play_session(session, seed):
         sent = hostile.framed(draws, answer)
         child = ScriptedWorker(sent, draws.choice((None, *range(-128, 256))))
         session._worker = SimWorkerHandle(child, session._device, HostBudget())
+        session.__dict__.pop("_recordings", None)  # they would ask the former worker
         try:
             result = session.call(inputs, DIMS)
         except DeviceLostError:  # the drawn status is that of SIGKILL
