@@ -20,6 +20,7 @@ from typing import Annotated, Any
 
 import typer
 
+from benchmarks.renewal import MACHINE
 from kernel_gym.commands.common import JsonOption, note, one_line_errors, print_json
 
 MIX = {"does not compile": 0.60, "wrong": 0.25, "right": 0.15}
@@ -168,7 +169,9 @@ def evaluation_cost(
             side.close()
     print_json({**_summary(rows), "rows": rows} if json else _summary(rows))
     if out is not None:
-        out.write_text(_to_json(stored(rows, _command(names))), encoding="utf-8")
+        options = _options(task or (), suite, core, seed, mixed)
+        command = f"python -m benchmarks evaluation-cost BEFORE AFTER {options} --count {count}"
+        _write(stored(rows, command, _commit(after)), out)
 
 
 def tasks_of(suite: str | None) -> list[str]:
@@ -218,32 +221,36 @@ def _ratio(rows: Sequence[dict[str, Any]]) -> float:
     return round(statistics.geometric_mean(row["after"] / row["before"] for row in rows), 3)
 
 
-def _to_json(value: object) -> str:
-    return json.dumps(value, indent=2) + "\n"
+def _options(tasks: Sequence[str], suite: str | None, core: int, seed: int, mixed: bool) -> str:
+    words = [f"-t {name}" for name in tasks]
+    words += [f"--suite {suite}"] * bool(suite) + [f"--core {core} --seed {seed}"] * bool(core)
+    return " ".join([*words, *["--mixed"] * mixed])
 
 
-def _command(names: Sequence[str]) -> str:
-    tasks = " ".join(f"-t {name}" for name in names)
-    return f"python -m benchmarks evaluation-cost BEFORE AFTER {tasks}"
+def _commit(folder: Path) -> str:
+    command = ["git", "-C", str(folder), "rev-parse", "--short=8", "HEAD"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
 
-def stored(rows: Sequence[dict[str, Any]], command: str) -> dict[str, Any]:
+def _write(figures: dict[str, Any], file: Path) -> None:
+    file.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
+
+
+def stored(rows: Sequence[dict[str, Any]], command: str, commit: str) -> dict[str, Any]:
     """Returns the figures as a file of `benchmarks/results`, see `benchmarks.figures`.
 
     Args:
         rows: The rows of a comparison.
         command: What measured them.
+        commit: The code of the second checkout.
     """
-    head = subprocess.run(
-        ["git", "rev-parse", "--short=8", "HEAD"], capture_output=True, text=True, check=True
-    )
     common = {
         "subject": "evaluation-cost",
         "unit": "x",
         "clock": "measured",
-        "machine": "epyc",
+        "machine": MACHINE,
         "command": command,
-        "commit": head.stdout.strip(),
+        "commit": commit,
         "date": datetime.date.today().isoformat(),
         "counts": {},
     }

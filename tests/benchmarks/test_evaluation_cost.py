@@ -1,0 +1,30 @@
+"""The figures of two checkouts: by language and kind, in the form of the stored results."""
+
+from __future__ import annotations
+
+import json
+
+from benchmarks.evaluation_cost import _summary, stored
+from benchmarks.figures import Subject
+
+ROWS = [
+    {"language": "Triton", "kind": "right", "before": 2.0, "after": 1.0, "equal": True},
+    {"language": "Triton", "kind": "right", "before": 4.0, "after": 8.0, "equal": True},
+    {"language": "HIP", "kind": "right", "before": 1.0, "after": 0.5, "equal": True},
+    {"language": "HIP", "kind": "wrong", "before": 0.0, "after": 0.0, "equal": True},
+]
+
+
+def test_ratios_are_geometric_means_by_language_and_kind():
+    assert _summary(ROWS) == {
+        "equal": True,
+        "after over before, Triton, right": 1.0,
+        "after over before, HIP, right": 0.5,
+    }
+
+
+def test_figures_are_a_file_of_results():
+    figures = Subject.model_validate_json(json.dumps(stored(ROWS, "command", "0123abcd")))
+    ids = [entry.id for entry in figures.entries]
+    assert ids == ["evaluation-cost-triton-right", "evaluation-cost-hip-right"]
+    assert {entry.commit for entry in figures.entries} == {"0123abcd"}
