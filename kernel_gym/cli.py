@@ -17,6 +17,7 @@ from kernel_gym.commands import (
     agent,
     check,
     compare,
+    corpus,
     doctor,
     eval,
     exchange,
@@ -82,6 +83,7 @@ app.command()(new.new)
 app.command("eval")(eval.evaluate)
 app.add_typer(package.app, name="package")
 app.command()(compare.compare)
+app.command()(corpus.corpus)
 app.command()(train.train)
 app.command()(serve.serve)
 app.command()(workspace.workspace)
