@@ -15,7 +15,7 @@ pytestmark = pytest.mark.train
 
 
 class Interrupted(Journal):
-    """A journal that interrupts this process at the second step."""
+    """A journal that interrupts this process after the second step, in the third."""
 
     def log(self, phase, step, values, progress=""):
         super().log(phase, step, values, progress)
@@ -39,7 +39,7 @@ def train(folder, rows, journal):
             "gym": {"prompt": "graph"},
             "corpus": {"pairs": 24},
             "model": {"hidden": 16, "layers": 1, "heads": 1, "tokens": "clauses"},
-            "sft": {"steps": 4, "batch": 4, "save_every": 3},
+            "sft": {"steps": 4, "batch": 4, "save_every": 100},
         }
     )
     folder.mkdir(exist_ok=True)
@@ -56,6 +56,6 @@ def test_an_interrupted_run_ends_with_the_same_weights(tmp_path, rows):
     straight = train(tmp_path / "a", rows, Journal).state_dict()
     with pytest.raises(KeyboardInterrupt):
         train(tmp_path / "b", rows, Interrupted)
-    assert (tmp_path / "b" / "sft" / "checkpoint-2").is_dir()
+    assert (tmp_path / "b" / "sft" / "checkpoint-3").is_dir()
     resumed = train(tmp_path / "b", rows, Journal).state_dict()
     assert all(torch.equal(resumed[name], value) for name, value in straight.items())
