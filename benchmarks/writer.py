@@ -232,7 +232,7 @@ def samples_page(rows: list[CorpusRow], when: str, count: int, seed: int = 0) ->
             verdict += f"{row.unseen_speedup:.2f} on new ones"
         parts += [
             f"## `{get_task(row.task).problem.name}`",
-            f"A {split_of(graph)}, {graph.dtype}; {verdict}.",
+            f"Kind: {split_of(graph)}; {graph.dtype}; {verdict}.",
             f"```\n{compact_text(graph)}\n```",
             f"```python\n{row.reply.strip()}\n```",
         ]
