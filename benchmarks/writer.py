@@ -234,6 +234,6 @@ def samples_page(rows: list[CorpusRow], when: str, count: int, seed: int = 0) ->
             f"## `{get_task(row.task).problem.name}`",
             f"Kind: {split_of(graph)}; {graph.dtype}; {verdict}.",
             f"```\n{compact_text(graph)}\n```",
-            f"```python\n{row.reply.strip()}\n```",
+            f"```text\n{row.reply.strip()}\n```",
         ]
     return "\n\n".join(parts) + "\n"

@@ -6,7 +6,8 @@ from kernel_gym.devices import describe
 from kernel_gym.episodes.episode import Prompt
 from kernel_gym.tasks import Task, train_workloads
 from kernel_gym.tasks.generated.kernels import compact_text
-from kernel_gym.tasks.generated.problem import GeneratedProblem
+from kernel_gym.tasks.generated.problem import generated_problem
+from kernel_gym.tasks.names import PREFIX
 
 
 def graph_prompt(device: str) -> Prompt:
@@ -19,13 +20,14 @@ def graph_prompt(device: str) -> Prompt:
 
     def write(task: Task) -> str:
         problem = task.problem
-        if not isinstance(problem, GeneratedProblem):
+        if not problem.name.startswith(PREFIX):
             raise ValueError(
                 f"task {task.id!r} has no graph: expected a generated one, or another prompt than "
                 "'graph'"
             )
         sizes = [list(workload.dims.values()) for workload in train_workloads(problem, scale)]
         shown = ", ".join(" ".join(map(str, size)) for size in sizes)
-        return f"{problem.graph.dtype} {shown}\n{compact_text(problem.graph)}\n"
+        graph = generated_problem(problem.name).graph
+        return f"{graph.dtype} {shown}\n{compact_text(graph)}\n"
 
     return write

@@ -68,5 +68,5 @@ def test_samples_are_drawn_by_a_seed():
     rows = [reply(TASKS[0], Outcome.PASSED, Stage.DONE, 1.0 + n) for n in range(9)]
     page = samples_page(rows, "after GRPO", 2)
     assert page == samples_page(rows, "after GRPO", 2)
-    assert page.count("```python") == 2
+    assert page.count("```text") == 2
     assert f"h{len(graph_of(TASKS[0]).steps)} = " in page
