@@ -13,6 +13,7 @@ from benchmarks import (
     renewal,
     scale,
     tasks_page,
+    writer,
 )
 from benchmarks.outside import app as outside
 from benchmarks.simulator import app as simulator
@@ -36,6 +37,7 @@ app.command()(scale.scale)
 app.command()(compiled_graphs.compiled_graphs)
 app.command()(evaluation_cost.evaluation_cost)
 app.command()(hostile.hostile)
+app.command()(writer.writer)
 
 if __name__ == "__main__":
     app()

@@ -60,9 +60,9 @@ def renew(
     python -m benchmarks renew --findings runs/findings.jsonl
     """
     with one_line_errors():
-        _write("suite", suite_figures(entry_maker("suite")))
+        store("suite", suite_figures(entry_maker("suite")))
         if findings is not None:
-            _write("exploits", exploit_figures(findings, entry_maker("exploits")))
+            store("exploits", exploit_figures(findings, entry_maker("exploits")))
         text = benchmark_page(load_benchmarks(RESULTS))
         judges = judges_page(JUDGES_PAGE.read_text(encoding="utf-8"), stored_rows())
     PAGE.write_text(text, encoding="utf-8")
@@ -90,7 +90,7 @@ def suite_figures(new_entry: NewEntry) -> Subject:
             "tasks",
             id=f"head-room-{mode}",
             metric=f"Median head-room over the roofline, {mode}",
-            value=_decimal(statistics.median(_modelled_rooms(mode)), 1),
+            value=rounded(statistics.median(_modelled_rooms(mode)), 1),
             unit="x",
             clock="modelled",
             command=command,
@@ -163,7 +163,7 @@ def _rank_entry(gpu: str, new_entry: NewEntry) -> BenchmarkEntry:
         "problems",
         id=f"head-room-rank-{short.lower()}",
         metric=f"Rank correlation of the head-room over PyTorch: modelled, measured on an {short}",
-        value=_decimal(rank_correlation(rows), 2),
+        value=rounded(rank_correlation(rows), 2),
         unit=f"(Spearman, {len(rows)} problems)",
         clock="modelled",
         command=f"python -m benchmarks operators --measured '{gpu}'",
@@ -184,7 +184,7 @@ def _modelled_rooms(mode: Mode) -> Iterator[float]:
             yield max(rooms)
 
 
-def entry_maker(subject: str) -> NewEntry:
+def entry_maker(subject: str, machine: str = MACHINE) -> NewEntry:
     """Returns a function that makes entries of a subject as of today's commit."""
     head = ["git", "rev-parse", "--short=8", "HEAD"]
     commit = subprocess.run(head, check=True, capture_output=True, text=True).stdout.strip()
@@ -193,7 +193,7 @@ def entry_maker(subject: str) -> NewEntry:
     def new_entry(*names: CountName, **fields: Any) -> BenchmarkEntry:
         return BenchmarkEntry(
             subject=subject,
-            machine=MACHINE,
+            machine=machine,
             commit=commit,
             date=datetime.date.today(),
             counts={name: counts[name] for name in names},
@@ -203,7 +203,8 @@ def entry_maker(subject: str) -> NewEntry:
     return new_entry
 
 
-def _decimal(value: float, places: int) -> Decimal:
+def rounded(value: float, places: int) -> Decimal:
+    """Returns a decimal with so many places, which it keeps when it is printed."""
     return Decimal(f"{value:.{places}f}")
 
 
@@ -219,7 +220,8 @@ def kept_where_equal(today: Subject, stored: Subject) -> Subject:
     return Subject(title=today.title, entries=tuple(map(kept, today.entries)))
 
 
-def _write(name: str, subject: Subject) -> None:
+def store(name: str, subject: Subject) -> None:
+    """Writes a file of results. Figures that have not changed keep their commit and date."""
     stored = load_benchmarks(RESULTS).subjects.get(name)
     subject = kept_where_equal(subject, stored) if stored else subject
     content = subject.model_dump(exclude_none=True)

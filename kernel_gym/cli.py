@@ -19,6 +19,7 @@ from kernel_gym.commands import (
     agent,
     check,
     compare,
+    corpus,
     doctor,
     eval,
     exchange,
@@ -84,6 +85,7 @@ app.command()(new.new)
 app.command("eval")(eval.evaluate)
 app.add_typer(package.app, name="package")
 app.command()(compare.compare)
+app.command()(corpus.corpus)
 app.command()(train.train)
 app.command()(serve.serve)
 app.command()(workspace.workspace)

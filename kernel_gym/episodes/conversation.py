@@ -7,11 +7,20 @@ from collections.abc import Callable
 from kernel_gym.devices import describe
 from kernel_gym.episodes.chat import converse
 from kernel_gym.episodes.episode import Prompt
+from kernel_gym.episodes.graph_prompts import graph_prompt
 from kernel_gym.episodes.launch_prompts import LaunchPrompt, ProfiledPrompt
 from kernel_gym.tasks import Task, prompt, python_prototype, train_workloads
 from kernel_gym.tasks.names import Mode
 
-__all__ = ["PROMPTS", "LaunchPrompt", "Prompt", "brief_prompt", "converse", "full_prompt"]
+__all__ = [
+    "PROMPTS",
+    "LaunchPrompt",
+    "Prompt",
+    "brief_prompt",
+    "converse",
+    "full_prompt",
+    "graph_prompt",
+]
 
 
 def full_prompt(device: str) -> Prompt:
@@ -49,6 +58,7 @@ def brief_prompt(device: str) -> Prompt:
 PROMPTS: dict[str, Callable[[str], Prompt]] = {
     "full": full_prompt,
     "brief": brief_prompt,
+    "graph": graph_prompt,
     "launch": LaunchPrompt,
     "profiled": ProfiledPrompt,
 }

@@ -13,10 +13,11 @@ from kernel_gym.episodes.chat import converse
 from kernel_gym.episodes.episode import Episode, Prompt
 from kernel_gym.policies import Policy, Reply
 from kernel_gym.tasks import get_task
+from kernel_gym.training.corpus import CorpusRow, write_corpus
 from kernel_gym.training.journal import gym_metrics
-from kernel_gym.training.scoring import Scorer
+from kernel_gym.training.scoring import Scored, Scorer
 
-ASSESSMENT = "evaluation.json"
+ASSESSMENT, REPLIES = "evaluation.json", "replies.jsonl"
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,7 @@ def assess(
     held_out: Sequence[str],
     samples: int,
     step: int = 0,
+    folder: Path | None = None,
 ) -> Assessment:
     """Assesses a policy.
 
@@ -74,6 +76,7 @@ def assess(
         held_out: Ids of the held-out tasks.
         samples: Number of replies per task.
         step: The step of GRPO, for the record.
+        folder: The folder for the replies and their evaluations, if they are to be kept.
 
     Returns:
         The mean rewards. Tasks have equal weight; masked replies are left out.
@@ -85,6 +88,9 @@ def assess(
         for task, reply in zip(ids, replies, strict=True)
     ]
     scored = scorer(batch, draw="assess")  # the same draw at every checkpoint makes them comparable
+    if folder is not None:
+        texts = [reply.text if isinstance(reply, Reply) else "" for reply in replies]
+        write_corpus(folder / REPLIES, map(reply_row, texts, scored))
     tasks: dict[str, dict[str, object]] = {}
     for i, task in enumerate((*train, *held_out)):
         own = scored[i * samples : (i + 1) * samples]
@@ -96,6 +102,15 @@ def assess(
         return statistics.fmean(means[name] for name in names) if names else 0.0
 
     return Assessment(mean(train), mean(held_out), tasks, samples, scorer.executor.device, step)
+
+
+def reply_row(text: str, scored: Scored) -> CorpusRow:
+    """Returns a reply and its evaluation as a row."""
+    row = CorpusRow(task=scored.task, source=scored.source, reply=text, reward=scored.reward)
+    if (evaluation := scored.evaluation) is None:
+        return row
+    known = ("outcome", "stage", "clock", "speedup", "unseen_speedup")
+    return row.model_copy(update={name: getattr(evaluation, name) for name in known})
 
 
 def rise(before: Assessment, after: Assessment, tasks: Sequence[str]) -> Estimate:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 from kernel_gym.errors import InputError
+from kernel_gym.tasks.generated.graphs import DEPTHS
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -34,7 +35,7 @@ class Gym:
     reward: str = "kernel-opt"
     seed: int = 0
     """Seed of unseen workloads and data, together with the step and the secret of the run."""
-    prompt: Literal["full", "brief", "launch", "profiled"] = "full"
+    prompt: Literal["full", "brief", "graph", "launch", "profiled"] = "full"
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,10 @@ class Corpus:
     """A corpus in JSON Lines; "" generates one."""
     per_task: int = 24
     """Kernels drawn and evaluated per task."""
+    pairs: int = 0
+    """Pairs of generated graphs and kernels, in place of kernels of the training tasks."""
+    max_depth: int = 4
+    """Most operators of these graphs."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +70,8 @@ class PolicyModel:
     layers: int = 4
     heads: int = 4
     context: int = 1024
+    tokens: Literal["words", "clauses"] = "words"
+    """The longest tokens of a new tokenizer."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +81,8 @@ class Sft:
     steps: int = 200
     batch: int = 16
     learning_rate: float = 3e-3
+    save_every: int = 0
+    """Steps between checkpoints; 0 saves none but the last one."""
 
 
 @dataclass(frozen=True)
@@ -165,6 +174,14 @@ class TrainConfig:
             f"'given' with gym.prompt = {self.gym.prompt!r}: only 'launch' and 'profiled' show "
             "what is edited",
         )
+        _expect(
+            not self.corpus.pairs or self.gym.prompt == "graph",
+            "gym.prompt",
+            self.gym.prompt,
+            "'graph' with corpus.pairs",
+        )
+        depth = self.corpus.max_depth
+        _expect(depth in DEPTHS, "corpus.max_depth", depth, f"one of {', '.join(map(str, DEPTHS))}")
         both = set(self.tasks.train) & set(self.tasks.held_out)
         _expect(not both, "tasks.held_out", sorted(both), "no task that is trained on")
         _expect(bool(self.tasks.train), "tasks.train", (), "at least one task")

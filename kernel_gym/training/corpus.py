@@ -18,7 +18,7 @@ from kernel_gym.episodes.edits import draw_edits
 from kernel_gym.episodes.episode import Episode, Prompt
 from kernel_gym.errors import InputError
 from kernel_gym.policies.search import ScheduleSearch
-from kernel_gym.records import Outcome, Record
+from kernel_gym.records import Outcome, Record, Stage
 from kernel_gym.tasks import Task, get_task
 from kernel_gym.training.scoring import Scored, Scorer
 
@@ -28,7 +28,10 @@ class CorpusError(InputError, ValueError):
 
 
 class CorpusRow(Record):
-    """One kernel. `clock` says whether its speedups are from modelled or measured times."""
+    """One kernel. `clock` says whether its speedups are from modelled or measured times.
+
+    A kernel that has not been evaluated has no outcome.
+    """
 
     task: str
     source: str
@@ -38,8 +41,10 @@ class CorpusRow(Record):
     """The reply that gives the source; "" stands for the source itself."""
     structure: str = ""
     schedule: dict[str, int] = Field(default_factory=dict)
-    outcome: Outcome
-    clock: str
+    outcome: Outcome | None = None
+    stage: Stage | None = None
+    """The last stage of the evaluation."""
+    clock: str = ""
     speedup: float | None = None
     unseen_speedup: float | None = None
     reward: float | None = None

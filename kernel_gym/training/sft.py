@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -11,6 +12,7 @@ from kernel_gym.tasks import get_task
 from kernel_gym.training.config import TrainConfig
 from kernel_gym.training.corpus import CorpusRow
 from kernel_gym.training.journal import Journal
+from kernel_gym.training.stopping import Stopping
 
 if TYPE_CHECKING:
     from peft import PeftConfig
@@ -28,6 +30,9 @@ def sft(
 ) -> PreTrainedModel:
     """Trains on a corpus with TRL. The loss covers the replies only.
 
+    It continues from the last checkpoint in the folder, if any. With checkpoints, SIGINT or SIGTERM
+    ends the training with one after the current step.
+
     Args:
         config: The configuration of the run.
         model: A causal language model.
@@ -39,8 +44,12 @@ def sft(
 
     Returns:
         The trained model.
+
+    Raises:
+        KeyboardInterrupt: A signal ended the training, and a checkpoint has been saved.
     """
     from datasets import Dataset
+    from transformers.trainer_utils import get_last_checkpoint
     from trl import SFTConfig, SFTTrainer
 
     examples = [
@@ -58,21 +67,27 @@ def sft(
         lr_scheduler_type="cosine",
         warmup_steps=max(config.sft.steps // 20, 1),
         max_length=config.model.context,
+        train_sampling_strategy="group_by_length" if config.corpus.pairs else "random",
         logging_steps=max(config.sft.steps // 10, 1),
-        save_strategy="no",
+        save_strategy="steps" if config.sft.save_every else "no",
+        save_steps=config.sft.save_every or config.sft.steps,
+        save_total_limit=1,
         seed=config.seed,
         **machine(),
     )
+    stopping = Stopping(journal.console)
     trainer = SFTTrainer(
         model=model,
         args=arguments,
         train_dataset=Dataset.from_list(examples),
         processing_class=tokenizer,
-        callbacks=[journal.callback("sft")],
+        callbacks=[journal.callback("sft"), stopping.callback()],
         peft_config=lora(config),
     )
     quiet(trainer)
-    trainer.train()
+    last = get_last_checkpoint(str(folder)) if folder.is_dir() else None
+    with stopping.listening() if config.sft.save_every else nullcontext():
+        trainer.train(resume_from_checkpoint=last)
     return cast("PreTrainedModel", trainer.model)
 
 

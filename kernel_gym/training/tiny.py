@@ -5,6 +5,9 @@ known tokens and rare names are spelled letter by letter. A number at the end of
 `=` is one token, so that each number of a schedule is one choice. A line without such numbers that
 many texts share is one token too, and so is an edit of all occurrences: constant text costs one
 token.
+
+For policies that write whole kernels, a token is at most a clause: the text of a line between two
+names of values (`h2`, `w3`) or numbers, which are tokens of their own.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from kernel_gym.training.config import PolicyModel
 
@@ -27,15 +30,19 @@ CHAT = (
 """The chat template: ChatML, the format of many open models."""
 _NUMBER = r"\d+(?=\n)|(?<==)\d+(?![\d.])"
 _WORD = r"\n *| ?\w+| ?[^\w\s]+"
+_VALUE = r"\n *|\b[a-z]\d+(?=\b|_)|\b\d[\d.e-]*"
 _EVERYWHERE = r"<<<<<<< SEARCH\n(?:(?!>>>>>>>).*\n)*>>>>>>> REPLACE ALL\n"
 
 
-def make_tokenizer(texts: Sequence[str], vocabulary: int) -> PreTrainedTokenizerBase:
+def make_tokenizer(
+    texts: Sequence[str], vocabulary: int, tokens: Literal["words", "clauses"] = "words"
+) -> PreTrainedTokenizerBase:
     """Trains a tokenizer.
 
     Args:
         texts: Prompts and replies.
         vocabulary: Most tokens.
+        tokens: The longest tokens: words and shared lines, or clauses.
 
     Returns:
         A fast tokenizer of transformers with a chat template and padding on the left.
@@ -43,12 +50,13 @@ def make_tokenizer(texts: Sequence[str], vocabulary: int) -> PreTrainedTokenizer
     from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast
 
-    lines = _shared_lines(texts)[: vocabulary // 4]
+    words = tokens == "words"
+    lines = _shared_lines(texts)[: vocabulary // 4] if words else []
+    patterns = (_NUMBER, _WORD) if words else (_VALUE,)
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [
-            pre_tokenizers.Split(Regex(_NUMBER), "isolated"),
-            pre_tokenizers.Split(Regex(_WORD), "isolated"),
+            *(pre_tokenizers.Split(Regex(pattern), "isolated") for pattern in patterns),
             pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
         ]
     )
@@ -57,7 +65,7 @@ def make_tokenizer(texts: Sequence[str], vocabulary: int) -> PreTrainedTokenizer
         vocab_size=vocabulary - len(lines),
         special_tokens=[PAD, START, END],
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-        min_frequency=max(len(texts) // 16, 2),
+        min_frequency=max(len(texts) // 16, 2) if words else 2,
         show_progress=False,
     )
     tokenizer.train_from_iterator(texts, trainer)

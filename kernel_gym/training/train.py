@@ -10,8 +10,9 @@
     secret.json         the secret that draws are mixed with; only its owner may read it
     held_out.toml       a suite of the held-out tasks, for `kernel-gym eval`
 
-An assessed checkpoint has an `evaluation.json`. The first and the final checkpoint are assessed,
-and those between as the configuration says. An interrupted run continues where it stopped.
+An assessed checkpoint has an `evaluation.json`, and its replies in `replies.jsonl`. The first and
+the final checkpoint are assessed, and those between as the configuration says. An interrupted run
+continues where it stopped.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from kernel_gym.tasks import get_task
 from kernel_gym.training.assess import ASSESSMENT, Assessment, assess
 from kernel_gym.training.config import ConfigError, TrainConfig
 from kernel_gym.training.corpus import CorpusRow, generate, read_corpus, write_corpus
+from kernel_gym.training.graph_corpus import draw_pairs
 from kernel_gym.training.grpo import grpo
 from kernel_gym.training.journal import Journal
 from kernel_gym.training.scoring import Scorer
@@ -95,12 +97,19 @@ class Training:
             return read_corpus(Path(config.corpus.path))
         if path.exists():
             return read_corpus(path)
-        self.log("corpus: evaluating variants")
-        per_task = config.corpus.per_task
-        rows = generate(self.scorer, config.tasks.train, per_task, config.seed, self.prompt)
+        rows = self._drawn()
         write_corpus(path, rows)
         self.log(f"corpus: {len(rows)} kernels")
         return rows
+
+    def _drawn(self) -> list[CorpusRow]:
+        corpus, seed = self.config.corpus, self.config.seed
+        if corpus.pairs:
+            self.log("corpus: drawing pairs of graphs and kernels")
+            return draw_pairs(corpus.pairs, corpus.max_depth, seed, self.prompt)
+        self.log("corpus: evaluating variants")
+        tasks = self.config.tasks.train
+        return generate(self.scorer, tasks, corpus.per_task, seed, self.prompt)
 
     def run_sft(self) -> Assessment:
         """Makes the policy that GRPO starts from, and assesses it."""
@@ -142,7 +151,7 @@ class Training:
             return model, AutoTokenizer.from_pretrained(shape.path, padding_side="left")
         texts = [row.prompt or self.prompt(get_task(row.task)) for row in rows]
         texts += [row.reply or row.source for row in rows]
-        tokenizer = make_tokenizer(texts, shape.vocabulary)
+        tokenizer = make_tokenizer(texts, shape.vocabulary, shape.tokens)
         return make_model(tokenizer, shape, self.config.seed), tokenizer
 
     def _keep(
@@ -189,7 +198,7 @@ class Training:
         params.write(folder)
         policy = HuggingFace.of(model, tokenizer, params, batch_size=samples)
         assessment = assess(
-            policy, self.scorer, self.prompt, tasks.train, tasks.held_out, samples, step
+            policy, self.scorer, self.prompt, tasks.train, tasks.held_out, samples, step, folder
         )
         assessment.write(folder)
         self.journal.log("assess", step, assessment.metrics())

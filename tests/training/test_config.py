@@ -22,7 +22,7 @@ def config(**tables):
     return make_config({"out": "runs/x", "tasks": TASKS, **tables})
 
 
-@pytest.mark.parametrize("path", sorted(CONFIGS.glob("*.toml")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", sorted(CONFIGS.glob("tiny_*.toml")), ids=lambda path: path.stem)
 def test_our_configurations_hold_out_operator_families_and_have_launches_to_edit(path):
     config = read_config(path)
     chosen, space = config.tasks, space_of(config.gym.device)
@@ -111,3 +111,29 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path):
     (tmp_path / "bad.toml").write_text("a = ")
     with pytest.raises(ConfigError, match="found invalid TOML"):
         read_config(tmp_path / "bad.toml")
+
+
+def test_both_writers_hold_out_the_same_graphs_and_share_their_rule():
+    cpu, gpu = (read_config(CONFIGS / f"writer_{where}.toml") for where in ("cpu", "gpu"))
+    assert cpu.tasks.held_out == gpu.tasks.held_out
+    assert set(cpu.tasks.train) <= set(gpu.tasks.train)
+    assert len(cpu.tasks.held_out) == len(set(cpu.tasks.held_out)) == 64
+
+
+@pytest.mark.parametrize(
+    ("tables", "message"),
+    [
+        (
+            {"corpus": {"pairs": 9}},
+            "'gym.prompt': found 'full', expected 'graph' with corpus.pairs",
+        ),
+        (
+            {"corpus": {"max_depth": 7}},
+            "'corpus.max_depth': found 7, expected one of 2, 3, 4, 5, 6",
+        ),
+        ({"model": {"tokens": "letters"}}, "'model.tokens': found 'letters'"),
+    ],
+)
+def test_keys_of_a_corpus_of_graphs_are_checked(tables, message):
+    with pytest.raises(ConfigError, match=message):
+        config(**tables)

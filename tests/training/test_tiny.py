@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from kernel_gym.episodes.conversation import LaunchPrompt
+from kernel_gym.episodes.conversation import LaunchPrompt, graph_prompt
 from kernel_gym.episodes.edits import draw_edits
 from kernel_gym.episodes.rewrites import REWRITES
 from kernel_gym.tasks import get_task
@@ -63,3 +63,18 @@ def test_the_vocabulary_is_no_larger_than_asked_for(texts):
     from kernel_gym.training.tiny import make_tokenizer
 
     assert len(make_tokenizer(texts, vocabulary=300)) <= 300
+
+
+def test_of_clauses_each_name_of_a_value_and_each_number_is_one_token():
+    from kernel_gym.training.graph_corpus import draw_pairs
+    from kernel_gym.training.tiny import make_tokenizer
+
+    rows = draw_pairs(60, 3, 0, graph_prompt("sim:gfx942"))
+    texts = [text for row in rows for text in (row.prompt, row.source)]
+    tokenizer = make_tokenizer(texts, 2048, "clauses")
+    for text in (*texts, TASK.start_source):
+        assert tokenizer.decode(tokenizer(text)["input_ids"]) == text
+    pieces = tokenizer.tokenize("    h2 = h1 + m2\n")
+    assert {"h1", "h2", "m2"} <= set(pieces)
+    lengths = [len(tokenizer(row.source)["input_ids"]) for row in rows]
+    assert sum(lengths) / len(lengths) < 250

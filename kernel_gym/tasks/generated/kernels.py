@@ -54,6 +54,16 @@ def steps_text(graph: GeneratedGraph) -> str:
     return "\n".join([*lines, f"- out = h{len(graph.steps)}"])
 
 
+def compact_text(graph: GeneratedGraph) -> str:
+    """Returns a line for each step with its operator, its inputs and its constant."""
+    lines = []
+    for number, step in enumerate(graph.steps, 1):
+        others = ["h0"] if step.op.extra is Extra.INPUT else extra_names(number, step)
+        words = [f"h{number - 1}", *others, *([step.constant] if step.constant else [])]
+        lines.append(f"h{number} = {step.op.name}({', '.join(words)})")
+    return "\n".join(lines)
+
+
 def _torch_step(graph: GeneratedGraph, number: int, step: OperatorStep, wide: str) -> str:
     before = f"h{number - 1}"
     names = extra_names(number, step)

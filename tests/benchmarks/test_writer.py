@@ -1,0 +1,72 @@
+"""Figures of a policy that writes kernels: shares, speeds and samples from made replies."""
+
+import datetime
+
+from benchmarks.figures import BenchmarkEntry
+from benchmarks.writer import figures, samples_page
+from kernel_gym.records import Outcome, Stage
+from kernel_gym.training.corpus import CorpusRow
+from kernel_gym.training.graph_corpus import GraphSplit, graph_of, graph_tasks
+from kernel_gym.training.scoring import Scored
+from tests.records import passing
+
+GRAPHS, PAIRS = (
+    [f"triton2triton/{next(tasks)}" for _ in range(1)]
+    for tasks in (
+        graph_tasks([split], 3, "test")
+        for split in (GraphSplit.HELD_OUT_GRAPH, GraphSplit.HELD_OUT_PAIR)
+    )
+)
+TASKS = [*GRAPHS, *PAIRS]
+
+
+def new_entry(**fields):
+    more = {"commit": "0" * 8, "date": datetime.date(2026, 1, 1), "counts": {}}
+    return BenchmarkEntry(subject="training-writer-cpu", machine="epyc", **more, **fields)
+
+
+def reply(task, outcome, stage, speedup=None):
+    return CorpusRow(
+        task=task,
+        source="def fused(): ...",
+        reply="def fused(): ...",
+        outcome=outcome,
+        stage=stage,
+        speedup=speedup,
+        unseen_speedup=speedup and speedup / 2,
+        reward=0.5 if speedup else 0.1,
+    )
+
+
+def values(subject):
+    return {entry.id.removeprefix("writer-cpu-"): float(entry.value) for entry in subject.entries}
+
+
+def test_shares_and_speeds_are_those_of_the_replies():
+    wrong = reply(TASKS[1], Outcome.UNSEEN_FAILED, Stage.UNSEEN)
+    before = [reply(TASKS[0], Outcome.WRONG_VALUES, Stage.TRAIN), wrong]
+    after = [reply(TASKS[0], Outcome.PASSED, Stage.DONE, 4.0), wrong]
+    default = passing(2.0, 1.0, TASKS[0])
+    defaults = {task: Scored(task, "", default, 0.3, 0.0, False) for task in TASKS}
+    subject = figures({"sft": before, "final": after}, defaults, new_entry)
+    figure = values(subject)
+    assert figure["sft-right"] == 0.0
+    assert figure["sft-shown"] == 0.5
+    assert figure["final-right"] == 0.5
+    assert figure["final-right-new-graphs"] == 1.0
+    assert figure["final-right-new-pairs"] == 0.0
+    assert figure["final-shown"] == 1.0
+    assert figure["final-speed-shown"] == 2.0
+    assert figure["final-speed-new"] == 2.0
+    assert figure["final-faster"] == 1.0
+    assert figure["grpo-accuracy"] == 0.5
+    assert figure["grpo-reward"] == 0.2
+    assert "sft-faster" not in figure
+
+
+def test_samples_are_drawn_by_a_seed():
+    rows = [reply(TASKS[0], Outcome.PASSED, Stage.DONE, 1.0 + n) for n in range(9)]
+    page = samples_page(rows, "after GRPO", 2)
+    assert page == samples_page(rows, "after GRPO", 2)
+    assert page.count("```text") == 2
+    assert f"h{len(graph_of(TASKS[0]).steps)} = " in page
