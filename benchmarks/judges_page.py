@@ -7,7 +7,7 @@ from pathlib import Path
 
 from kernel_gym.judges.adapter import NAMES, JudgeAdapter, load_adapter
 from kernel_gym.judges.page import kind_table, score_table
-from kernel_gym.judges.report import held_out
+from kernel_gym.judges.report import held_out, quick_rows
 from kernel_gym.judges.verdicts import JudgeVerdict, read_verdicts
 
 ROWS = Path("benchmarks/results/judges")
@@ -29,10 +29,11 @@ def judges_page(text: str, rows: Sequence[JudgeVerdict]) -> str:
     """
     commits = sorted({(row.judge, row.commit) for row in rows})
     settings = [f"- **{name}** ({one.repository}): {one.settings}" for name, one in _adapters()]
+    compared = quick_rows(rows)
     parts = {
-        "rates": score_table(rows),
-        "kinds": kind_table(rows),
-        "held-out": score_table(held_out(rows)),
+        "rates": score_table(compared),
+        "kinds": kind_table(compared),
+        "held-out": score_table(held_out(compared)),
         "settings": "\n".join(settings) + "\n",
         "commits": "\n".join(f"- {judge}: `{commit[:16]}`" for judge, commit in commits) + "\n",
     }

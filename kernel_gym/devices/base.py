@@ -96,7 +96,7 @@ class Audit(StrEnum):
     DRAWN = "drawn"
     """A random share of the launches, which the candidate cannot foresee."""
     AGAIN = "again"
-    """As `DRAWN`. The call repeats the last one, and its time must be the same."""
+    """As `DRAWN`. The call repeats the last one, and its time and plan must be the same."""
     ON = "on"
     """Every launch."""
     REVERSED = "reversed"

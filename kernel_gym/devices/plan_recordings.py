@@ -8,6 +8,7 @@ and plans of one shape are equal up to the first value that differs.
 from __future__ import annotations
 
 import json
+import random
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -35,6 +36,10 @@ MAX_QUESTIONS = 256
 MAX_KEPT_BYTES = 128 << 20
 """Bytes of code and constants of all plans that are kept. One plan has at most 65 MiB."""
 MAX_KEPT_PLANS = 32
+MIN_REPEATS, MAX_REPEATS = 16, 64
+"""How often a repeated call is recorded more: a number between these is drawn. One takes 0.8 ms."""
+MAX_REPEATED_STEPS = 1024
+"""Steps of all repeats of a call together; a plan with many steps is repeated less often."""
 _DIFFER = "two recordings of one call differ"
 
 
@@ -147,6 +152,46 @@ class PlanRecordings:
         if not call.plan.depends_on_values:
             self._keep(key, call)
         return call
+
+    def repeat(
+        self,
+        inputs: Mapping[str, Value],
+        dims: Mapping[str, int],
+        time_steps: TimeSteps,
+        seed: int,
+    ) -> Failed | None:
+        """Records a call again, a drawn number of times, and compares each plan with the kept one.
+
+        So host code that does other work after some calls is refused, up to that number. Nothing
+        is done for a plan that depends on values: each of its calls is recorded anyway. Host code
+        that tunes itself in every call is recorded once more.
+
+        Args:
+            inputs: The arguments, by name, of a call that `record` has recorded.
+            dims: The dimensions of the call.
+            time_steps: Times a plan for host code that tunes itself.
+            seed: Draws the number. The candidate must not know it.
+
+        Returns:
+            The candidate's failure, if a recording fails or has another plan.
+        """
+        request = sketch(self._task, inputs, dims)
+        kept = self._kept.get(form_key(request))
+        if kept is None:
+            return None
+        drawn = random.Random(f"repeats {seed}").randint(MIN_REPEATS, MAX_REPEATS)
+        most = max(1, MAX_REPEATED_STEPS // max(1, len(kept.plan.steps)))
+        earlier = None
+        for _ in range(min(drawn, most)):
+            again = self._record(request, RecordingAnswers(time_steps), earlier)
+            if isinstance(again, Failed):
+                return again
+            if text := difference(kept.plan, again.call.plan):
+                return Failed(FailureKind.RUNTIME, f"{_DIFFER}: {text}")
+            if self._has_tuned:
+                break
+            earlier = again
+        return None
 
     def _record_twice(self, request: Request, answers: RecordingAnswers) -> PlannedCall | Failed:
         first = self._record(request, answers)

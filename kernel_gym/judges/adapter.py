@@ -19,12 +19,14 @@ from kernel_gym.judges.verdicts import JudgeAnswer
 from kernel_gym.tasks.inside import read_inside
 
 NAMES = (
+    "agent-kernel-arena",
     "fastkernels",
     "flashinfer-bench",
     "geak-eval",
     "kernelbench",
     "kernelbenchx",
     "kernelguard",
+    "reference-kernels",
     "sol-execbench",
     "tritonbench",
 )

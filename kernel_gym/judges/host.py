@@ -24,6 +24,7 @@ from pathlib import Path
 
 from kernel_gym.sandbox import confine, view
 from kernel_gym.sandbox import kernel_calls as kernel
+from kernel_gym.torch_device import build
 
 OUTPUT = "judge-output.txt"
 """The file of the folder that takes what the script prints."""
@@ -132,6 +133,8 @@ def _first_process(job: HostJob, home: Path, confinement: confine.Confinement) -
     shown = tuple(path for path in dict.fromkeys(needed) if path != "/dev" and os.path.exists(path))
     environment = confine.private_environment(home)
     del environment["PATH"]
+    library = build.find_library()
+    content = b"" if library is None else library.read_bytes()
     os.environ.update(environment)
     tempfile.tempdir = None  # the folder of the host cannot be written here
     if "mount namespace" in confinement.active:
@@ -142,6 +145,9 @@ def _first_process(job: HostJob, home: Path, confinement: confine.Confinement) -
     if missing:
         print(f"the judge cannot be confined here: {', '.join(missing)}", file=sys.stderr)
         return NOT_CONFINED
+    if content and build.find_library() is None:  # it was in the cache of the user
+        build.cache_folder().mkdir(parents=True)
+        (build.cache_folder() / build.library_name()).write_bytes(content)
     return _status(_forked(lambda: _run(job)))
 
 
@@ -165,7 +171,8 @@ def _run(job: HostJob) -> int:
     sys.path[0] = os.path.dirname(os.path.abspath(job.words[0]))
     status: object = 0
     try:
-        runpy.run_path(job.words[0], run_name="__main__")
+        # Processes that the script spawns load it by this path.
+        runpy.run_path(os.path.abspath(job.words[0]), run_name="__main__")
     except SystemExit as end:
         status = end.code
     for stream in (sys.stdout, sys.stderr):

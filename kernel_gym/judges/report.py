@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from scipy.stats import binomtest
 
-from kernel_gym.judges.corpus import ITSELF, against_itself, candidates
+from kernel_gym.judges.corpus import ITSELF, against_itself, candidates, quick
 from kernel_gym.judges.verdicts import JudgeAnswer, JudgeVerdict
 
 CONFIDENCE = 0.95
@@ -140,6 +140,12 @@ def kinds_of(rows: Iterable[JudgeVerdict]) -> dict[str, dict[str, tuple[int, int
             errors, number = table.setdefault(kind, {}).get(row.judge, (0, 0))
             table[kind][row.judge] = errors + is_error(row), number + 1
     return dict(sorted(table.items()))
+
+
+def quick_rows(rows: Iterable[JudgeVerdict]) -> list[JudgeVerdict]:
+    """Returns the rows on the quick set, which all judges are compared on."""
+    chosen: set[str] = {candidate.digest for candidate in (*quick(), *against_itself())}
+    return [row for row in rows if row.digest in chosen]
 
 
 def held_out(rows: Iterable[JudgeVerdict]) -> list[JudgeVerdict]:

@@ -61,7 +61,7 @@ def library_name() -> str:
 def find_library() -> Path | None:
     """Returns the library for this PyTorch, if it is built."""
     name = library_name()
-    return next((f / name for f in (HERE, _cache()) if (f / name).exists()), None)
+    return next((f / name for f in (HERE, cache_folder()) if (f / name).exists()), None)
 
 
 def missing() -> tuple[str, str] | None:
@@ -92,10 +92,10 @@ def build(folder: Path | None = None) -> Path:
     torch, compiler = find_torch(), _compiler()
     if torch is None or compiler is None:
         raise DeviceBuildError(": ".join(missing() or ("found no C++ compiler", "apt install g++")))
-    folder = folder or _cache()
+    folder = folder or cache_folder()
     folder.mkdir(parents=True, exist_ok=True)
     target = folder / library_name()
-    with _locked(_cache() / "build.lock"):
+    with _locked(cache_folder() / "build.lock"):
         if not target.exists():
             print(
                 "kernel-gym: building the simulated GPU's device for PyTorch, once: about 20 s "
@@ -133,7 +133,8 @@ def _compile(compiler: str, torch: Path, target: Path) -> None:
         made.replace(target)
 
 
-def _cache() -> Path:
+def cache_folder() -> Path:
+    """Returns the folder of the user's cache for the library."""
     folder = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
     return Path(folder) / "kernel-gym" / "torch_device"
 

@@ -22,20 +22,30 @@ PAGES = {
 
 
 def on_files(files: Files, config: Any) -> Files:
-    """Adds the pages from the top of the repository, and the page of tasks."""
+    """Adds the pages from the top of the repository, the page of tasks and the matrix of judges."""
     for name, target in PAGES.items():
         text = (ROOT / name).read_text(encoding="utf-8").replace("](docs/", "](")
         files.append(File.generated(config, target, content=text))
+    sys.path.insert(0, str(ROOT))  # the package of benchmarks is in no wheel
     files.append(File.generated(config, "tasks.md", content=_page_of_tasks()))
+    files.append(File.generated(config, "judges/matrix.html", content=_matrix_of_judges()))
     return files
 
 
 def _page_of_tasks() -> str:
     """Returns the table of tasks, made from the stored verdicts."""
-    sys.path.insert(0, str(ROOT))  # the package of benchmarks is in no wheel
     from benchmarks.tasks_page import control_table
 
     return control_table()
+
+
+def _matrix_of_judges() -> str:
+    """Returns the verdicts of all judges on the quick set as a page that a reader can filter."""
+    from benchmarks.judges_page import ROWS, stored_rows
+    from kernel_gym.judges.page import matrix_page
+    from kernel_gym.judges.report import quick_rows
+
+    return matrix_page(quick_rows(stored_rows(ROOT / ROWS)))
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:

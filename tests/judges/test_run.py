@@ -1,6 +1,8 @@
 """A judge of a few lines runs confined: verdicts, failures, and what it must not do."""
 
 import json
+import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -9,6 +11,7 @@ import pytest
 from kernel_gym.errors import InputError
 from kernel_gym.judges import corpus
 from kernel_gym.judges.adapter import Reading, load_adapter, need
+from kernel_gym.judges.adapters.texts import RUN_FORKED
 from kernel_gym.judges.run import JudgeHost, RowFile, commit_of, judge_candidate, run_judge
 from kernel_gym.judges.verdicts import JudgeAnswer, JudgeVerdict, read_verdicts
 
@@ -20,6 +23,14 @@ CASES = {
     "cheat_frames": "open(CHECKOUT + '/judge.py', 'w')",
     "cheat_later": "import socket\nsocket.create_connection(('127.0.0.1', 9))",
     "cheat_library": f"open({corpus.__file__!r}, 'a')",
+    "right_persistent": """
+import multiprocessing
+def double(x):
+    return 2 * x
+if __name__ == "__main__":
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        print("yes" if pool.map(double, [2, 3]) == [4, 6] else "no")
+""",
     "cheat_empty": "import torch\nprint('yes' if torch.zeros(3, device='cuda').sum() == 0 else '')",
 }
 """Scripts of the judge, by kind of candidate."""
@@ -65,6 +76,26 @@ def test_answers_become_rows(rows):
     assert rows["wrong_tail"].answer is JudgeAnswer.REFUSED
     assert rows["wrong_tail"].paid is None
     assert rows["right_plain"].commit.startswith("files-")
+
+
+def test_processes_that_a_script_spawns_find_it(rows):
+    assert rows["right_persistent"].answer is JudgeAnswer.ACCEPTED, rows["right_persistent"]
+
+
+def test_a_file_runs_in_a_child_as_a_command_does(tmp_path):
+    (tmp_path / "inner").mkdir()
+    text = "import sys\nprint(sys.argv[1:], __name__)\nsys.exit(len(sys.argv))"
+    (tmp_path / "inner/file.py").write_text(text)
+    (tmp_path / "error.py").write_text("1 / 0")
+    script = """
+one = run_forked("python file.py 'a b' c", cwd="inner", env={"SOME": "x"})
+assert (one.returncode, one.stdout) == (3, "['a b', 'c'] __main__\\n"), one
+other = forked.run([sys.executable, "error.py"])
+assert other.returncode == 1 and "ZeroDivisionError" in other.stderr, other
+assert "SOME" not in os.environ and sys.argv[0] == "-c"
+"""
+    command = [sys.executable, "-c", RUN_FORKED + script]
+    subprocess.run(command, cwd=tmp_path, check=True)
 
 
 @pytest.mark.parametrize(

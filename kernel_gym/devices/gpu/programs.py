@@ -17,7 +17,13 @@ from kernel_gym.devices.gpu.host_memory import HostMemory
 from kernel_gym.devices.gpu.launchers import LauncherSlot
 from kernel_gym.devices.gpu.recording import GpuRecorder
 from kernel_gym.devices.placement import storage_bytes
-from kernel_gym.devices.plan_recordings import PlannedCall, PlanRecordings, form_key, sketch
+from kernel_gym.devices.plan_recordings import (
+    PlannedCall,
+    PlanRecordings,
+    TimeSteps,
+    form_key,
+    sketch,
+)
 from kernel_gym.launcher.process import PlanFailedError
 from kernel_gym.plans.types import (
     BufferRole,
@@ -71,6 +77,11 @@ class Program(Protocol):
     ) -> Failed | None:
         """Does on the host what a call of such a form needs."""
 
+    def repeat(
+        self, inputs: Mapping[str, Value], dims: Mapping[str, int], seed: int
+    ) -> Failed | None:
+        """Records a call again, a number of times that the seed draws; its plan must stay."""
+
     def select(
         self, slot: LauncherSlot, inputs: Mapping[str, Value], dims: Mapping[str, int]
     ) -> LoadedCall | Failed:
@@ -123,6 +134,13 @@ class PlanProgram:
             return plan
         return None
 
+    def repeat(
+        self, inputs: Mapping[str, Value], dims: Mapping[str, int], seed: int
+    ) -> Failed | None:
+        """Records a call again, a number of times that the seed draws; its plan must stay."""
+        time_steps = self._timer(inputs, contextlib.nullcontext)
+        return self._recordings.repeat(inputs, dims, time_steps, seed)
+
     def select(
         self, slot: LauncherSlot, inputs: Mapping[str, Value], dims: Mapping[str, int]
     ) -> LoadedCall | Failed:
@@ -147,9 +165,10 @@ class PlanProgram:
     def _plan(
         self, inputs: Mapping[str, Value], dims: Mapping[str, int], alone: Exclusive
     ) -> PlannedCall | Failed:
-        return self._recordings.record(
-            inputs, dims, lambda plan, first: self._time(inputs, alone, plan, first)
-        )
+        return self._recordings.record(inputs, dims, self._timer(inputs, alone))
+
+    def _timer(self, inputs: Mapping[str, Value], alone: Exclusive) -> TimeSteps:
+        return lambda plan, first: self._time(inputs, alone, plan, first)
 
     def _time(
         self, inputs: Mapping[str, Value], alone: Exclusive, plan: LaunchPlan, first: int
@@ -197,6 +216,12 @@ class ReferenceProgram:
         self, inputs: Mapping[str, Value], dims: Mapping[str, int], alone: Exclusive
     ) -> Failed | None:
         """Does nothing."""
+        return None
+
+    def repeat(
+        self, inputs: Mapping[str, Value], dims: Mapping[str, int], seed: int
+    ) -> Failed | None:
+        """Does nothing: trusted code has no plan."""
         return None
 
     def select(

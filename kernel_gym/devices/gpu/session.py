@@ -76,7 +76,7 @@ class GpuSession:
         self._slot, self._alone, self._release = slot, alone, release
         self.confinement = confinement
         self._facts: dict[str, KernelFacts] = {}
-        self._number = 0
+        self._number = self._seed = 0
 
     @property
     def timed(self) -> GpuSession:
@@ -99,7 +99,8 @@ class GpuSession:
         return None
 
     def sample_from(self, seed: int) -> None:
-        """Times are measured, so nothing is sampled."""
+        """Keeps the seed, which draws how often a call is recorded again."""
+        self._seed = seed
 
     def call(
         self,
@@ -108,10 +109,15 @@ class GpuSession:
         noop: bool = False,
         audit: Audit = Audit.OFF,
     ) -> Call | Failed:
-        """Calls the source once on fresh copies of the inputs. A GPU has no audits."""
+        """Calls the source once on fresh copies of the inputs. A GPU has no audits.
+
+        With `Audit.AGAIN` it is recorded many times more, and its plan must stay the same.
+        """
         loaded = self.select(inputs, dims)
         if isinstance(loaded, Failed):
             return loaded
+        if audit is Audit.AGAIN and (failed := self._repeated(inputs, dims)):
+            return failed
         outputs = self._stated(loaded, dims)
         if any(isinstance(output, Wrong) for output in outputs):
             problems = (OutputTensor(None, o.problem) for o in outputs if isinstance(o, Wrong))
@@ -144,6 +150,13 @@ class GpuSession:
             plan=loaded.plan,
             plan_from="shapes" if loaded.plan else "",
         )
+
+    def _repeated(self, inputs: Mapping[str, Value], dims: Mapping[str, int]) -> Failed | None:
+        """Records a call again and again."""
+        try:
+            return self._program.repeat(inputs, dims, self._seed)
+        except LauncherLostError as error:
+            return self._failed(error)
 
     def select(self, inputs: Mapping[str, Value], dims: Mapping[str, int]) -> LoadedCall | Failed:
         """Has the launcher load what calls of such a form do."""

@@ -114,14 +114,17 @@ class PlannedSession(SimSession):
     ) -> Call | Failed:
         """Records a call if its shape is new or it depends on values, then executes its plan.
 
-        With `believed`, the outputs are those that the plan states: of a suite's own code only,
-        before its task is known.
+        With `Audit.AGAIN` it is recorded many times more, and its plan must stay the same. With
+        `believed`, the outputs are those that the plan states: of a suite's own code only, before
+        its task is known.
         """
         if self._worker.dead:
             return self._worker.dead
         recorded = self._recorded(inputs, dims)
         if isinstance(recorded, Failed):
             return recorded
+        if audit is Audit.AGAIN and (failed := self._repeated(inputs, dims)):
+            return failed
         plan = recorded.plan
 
         def collect(done: dict[str, Any], buffers: dict[str, int]) -> Call | Failed:
@@ -149,13 +152,6 @@ class PlannedSession(SimSession):
     def _recorded(
         self, inputs: Mapping[str, Value], dims: Mapping[str, int]
     ) -> PlannedCall | Failed:
-        def time_steps(plan: LaunchPlan, first: int) -> float | Failed:
-            # A plan that depends on values holds for this call alone.
-            data: Mapping[str, Value] = inputs
-            if not plan.depends_on_values:
-                data = tuning_inputs(self._task.problem, inputs, dims)
-            return self._look(plan, data, dims, lambda done, _: sum(done["seconds"][first:]))
-
         def execute(plan: LaunchPlan) -> ExecutedPlan | Failed:
             output = plan.outputs[0] if len(plan.outputs) == 1 else None
             view = output if isinstance(output, BufferView) else None
@@ -172,10 +168,27 @@ class PlannedSession(SimSession):
         if self._plans is not None and self._plans.again:
             return self._plans.find(form_key(sketch(self._task, inputs, dims)), inputs)
         may_read = execute if self._task.problem.recorded else None
+        time_steps = partial(self._time_steps, inputs, dims)
         call = self._recordings.record(inputs, dims, time_steps, may_read)
         if self._plans is not None and isinstance(call, PlannedCall):
             self._plans.keep(form_key(sketch(self._task, inputs, dims)), inputs, call)
         return call
+
+    def _repeated(self, inputs: Mapping[str, Value], dims: Mapping[str, int]) -> Failed | None:
+        """Records a call again and again; stored plans have no recorder."""
+        if self._plans is not None and self._plans.again:
+            return None
+        time_steps = partial(self._time_steps, inputs, dims)
+        return self._recordings.repeat(inputs, dims, time_steps, self._samples or 0)
+
+    def _time_steps(
+        self, inputs: Mapping[str, Value], dims: Mapping[str, int], plan: LaunchPlan, first: int
+    ) -> float | Failed:
+        """Returns the modelled seconds of the steps of a plan from a number on."""
+        # A plan that depends on values holds for this call alone.
+        if not plan.depends_on_values:
+            inputs = tuning_inputs(self._task.problem, inputs, dims)
+        return self._look(plan, inputs, dims, lambda done, _: sum(done["seconds"][first:]))
 
     def _look(
         self,

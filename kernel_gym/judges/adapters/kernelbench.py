@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from kernel_gym.judges.adapters.scripted import ScriptedJudge
 from kernel_gym.judges.adapters.texts import module_with_class, reference_model
-from kernel_gym.judges.corpus import Candidate
+from kernel_gym.judges.corpus import ITSELF, Candidate
 
 SCRIPT = """
 import json, sys, types
@@ -46,6 +47,14 @@ def write(candidate: Candidate, checkout: Path, folder: Path) -> None:
     """Writes `Model` and `ModelNew`."""
     text = module_with_class(candidate.source, "run", candidate, "ModelNew")
     (folder / "candidate.py").write_text(text)
+    if (
+        candidate.kind == ITSELF
+    ):  # the judge executes the reference as text, and Triton needs a file
+        (folder / "definition.py").write_text(candidate.problem.source)
+        imported = replace(
+            candidate.problem, source="import torch\nfrom definition import reference\n"
+        )
+        candidate = replace(candidate, problem=imported)
     (folder / "reference.py").write_text(reference_model(candidate))
 
 

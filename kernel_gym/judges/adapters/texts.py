@@ -9,6 +9,45 @@ SHOWN = (64, 256)
 SHAPES = (SHOWN, (3, 7), (33, 100), (5, 400))
 """The shapes of a judge that has several, as those of the oracles."""
 
+RUN_FORKED = """
+import os, runpy, shlex, subprocess, sys, traceback, types
+
+PATHS, OUTPUTS = sys.path[1:], [os.path.abspath("out.txt"), os.path.abspath("err.txt")]
+
+
+def run_forked(words, cwd=".", env=None, **options):
+    _, file, *rest = shlex.split(words) if isinstance(words, str) else words
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            for target, name in zip((1, 2), OUTPUTS):
+                os.dup2(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), target)
+            os.chdir(cwd)
+            os.environ.update(env or {})
+            file = os.path.abspath(file)
+            sys.argv, sys.path[:] = [file, *rest], [os.path.dirname(file), *PATHS]
+            runpy.run_path(file, run_name="__main__")
+            status = 0
+        except SystemExit as end:
+            status = end.code if isinstance(end.code, int) else int(end.code is not None)
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(status & 255)
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    texts = (open(name, errors="replace").read() for name in OUTPUTS)
+    return subprocess.CompletedProcess(words, status, *texts)
+
+
+forked = types.SimpleNamespace(**vars(subprocess) | {"run": run_forked})
+"""
+"""The beginning of a script: `forked` stands in for `subprocess` where a judge runs Python files.
+
+A file runs in a child of the script, which has loaded PyTorch; loading takes most of the time."""
+
 
 def names_of(candidate: Candidate) -> str:
     """Returns the arguments, as they stand in a call."""

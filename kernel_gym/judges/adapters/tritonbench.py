@@ -6,19 +6,19 @@ from pathlib import Path
 
 from kernel_gym.judges.adapters.kernelbenchx import test_text
 from kernel_gym.judges.adapters.scripted import ScriptedJudge
-from kernel_gym.judges.adapters.texts import module_with_function, with_test
+from kernel_gym.judges.adapters.texts import RUN_FORKED, module_with_function, with_test
 from kernel_gym.judges.corpus import Candidate
 
 SCRIPT = """
-import json, runpy, subprocess, sys
+import json
 from pathlib import Path
 
-call = subprocess.run([sys.executable, "operation.py"], capture_output=True, text=True)
+call = run_forked([sys.executable, "operation.py"])
 verdict = {"accepted": call.returncode == 0, "why": call.stderr[-200:]}
 if verdict["accepted"]:
     judge = runpy.run_path(sys.argv[1] + "/EVAL/eval_G/1_exe_acc.py", run_name="exe_acc")
     compare = judge["compare_python_files"]
-    compare.__globals__["py_interpreter"] = sys.executable
+    compare.__globals__["subprocess"] = forked
     verdict["accepted"], _ = compare("operation.py", "gold/operation.py")
     verdict["why"] = "" if verdict["accepted"] else "the printed texts differ"
 Path("verdict.json").write_text(json.dumps(verdict))
@@ -41,13 +41,14 @@ ADAPTER = ScriptedJudge(
     name="tritonbench",
     repository="thunlp/TritonBench",
     settings=(
-        "`compare_python_files` of `eval_G/1_exe_acc.py`, with the path of the interpreter set, "
-        "on a file that ran without error. `0_call_acc.py`, which makes this call, needs Python "
-        "3.12. The test keeps its results in `result_gold` and prints nothing, as nearly all files "
-        "of `data/TritonBench_G_v1` do. Four shapes, inputs by `torch.randn`. Its times are "
-        "compared with stored ones of an NVIDIA GPU, so no speedup is stated."
+        "`compare_python_files` of `eval_G/1_exe_acc.py`, on a file that ran without error. Its "
+        "files are started in children of a process that has loaded PyTorch. `0_call_acc.py`, "
+        "which makes this call, needs Python 3.12. The test keeps its results in `result_gold` "
+        "and prints nothing, as nearly all files of `data/TritonBench_G_v1` do. Four shapes, "
+        "inputs by `torch.randn`. Its times are compared with stored ones of an NVIDIA GPU, so "
+        "no speedup is stated."
     ),
     needed=("EVAL/eval_G/1_exe_acc.py",),
-    script=SCRIPT,
+    script=RUN_FORKED + SCRIPT,
     write=write,
 )

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from kernel_gym.devices import plan_recordings
-from kernel_gym.devices.base import Call, Failed, FailureKind
+from kernel_gym.devices.base import Audit, Call, Failed, FailureKind
 from kernel_gym.devices.sim.planned_session import PlannedSession
 from kernel_gym.devices.sim.session import SimOptions
 from kernel_gym.devices.sim.toolchain import HipToolchain, hip_toolchain
@@ -156,6 +156,54 @@ def test_a_shape_is_recorded_once_and_has_one_plan():
     assert all(isinstance(call, Call) for call in calls), calls
     assert len({call.plan for call in calls}) == 1
     assert [call.launches for call in calls] == [1, 1, 1]
+
+
+def later(number):
+    """Returns a source that launches one kernel more from a call of each shape on."""
+    counts = COUNTS.replace("calls = [0]", "calls = {}")
+    counts = counts.replace("calls[0] += 1", "n = calls[x.shape] = calls.get(x.shape, 0) + 1")
+    return counts.replace("range(calls[0])", f"range(1 + n // {number})")
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        (later(1 << 20), None),
+        (later(3), "two recordings of one call differ"),
+        (later(plan_recordings.MIN_REPEATS + 2), "two recordings of one call differ"),
+        (
+            HEAD + "KEPT = []\ndef softmax(x):\n    if len(KEPT) < 9:\n"
+            "        KEPT.append(torch.empty_like(x))\n        work(x, KEPT[-1])\n"
+            "    return KEPT[-1]\n",
+            "allocated before it|in no buffer|in no allocation",
+        ),
+    ],
+)
+def test_a_call_that_is_repeated_is_recorded_many_times(source, message):
+    inputs, dims = workload_of(SOFTMAX)
+    with opened(SOFTMAX, trusted=False) as session:
+        assert session.load(source) is None
+        session.sample_from(5)
+        assert isinstance(session.call(inputs, dims), Call)
+        again = session.call(inputs, dims, audit=Audit.AGAIN)
+    if message is None:
+        assert isinstance(again, Call), again
+    else:
+        assert isinstance(again, Failed)
+        assert re.search(message, again.message), again
+
+
+def test_the_seed_decides_how_often_a_call_is_recorded():
+    source = later(40)
+    inputs, dims = workload_of(SOFTMAX)
+    outcomes = set()
+    with opened(SOFTMAX, trusted=False) as session:
+        for seed in range(6):
+            assert session.load(source) is None
+            session.sample_from(seed)
+            assert isinstance(session.call(inputs, dims), Call)
+            outcomes.add(type(session.call(inputs, dims, audit=Audit.AGAIN)))
+    assert outcomes == {Call, Failed}
 
 
 @pytest.mark.parametrize("trusted", [False, True])
