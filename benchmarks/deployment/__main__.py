@@ -47,7 +47,7 @@ def main() -> None:
         )
     rows = [_path(options.work, name) for name in [*ARCHITECTURES, GATED_GELU]]
     table = [json.loads(path.read_text(encoding="utf-8")) for path in rows if path.exists()]
-    RESULT.write_text(json.dumps(_result(table), indent=1) + "\n", encoding="utf-8")
+    RESULT.write_text(_text(_result(table)), encoding="utf-8")
     PAGE.write_text(deploy_page(PAGE.read_text(encoding="utf-8"), table), encoding="utf-8")
     print(f"{RESULT}: {len(table)} architectures")
 
@@ -63,6 +63,13 @@ def _result(table: list[dict[str, Any]]) -> dict[str, Any]:
         "versions": {name: version(name) for name in libraries},
         "architectures": table,
     }
+
+
+def _text(result: dict[str, Any]) -> str:
+    """Returns the results as JSON with one architecture a line."""
+    rows = ",\n".join(json.dumps(row) for row in result["architectures"])
+    head = json.dumps(result | {"architectures": []}, indent=1)
+    return head.replace('"architectures": []', f'"architectures": [\n{rows}\n]') + "\n"
 
 
 def run(work: Path, names: list[str]) -> None:

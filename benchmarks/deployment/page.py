@@ -128,7 +128,7 @@ def _disparity(cell: dict[str, Any]) -> str:
 
 def _general(text: str, architecture: str) -> str:
     """Returns a reason without names and numbers of one model."""
-    text = re.sub(r"\b[A-Z]\w*(DecoderLayer|Layer|Model|Block|Norm)\b(?=:)", "the model", text)
+    text = re.sub(r"\b\w+(?=: its forward method)", "the module above it", text)
     text = re.sub(r"it differs by .*?(?=;|$)", "other values", text)
     text = text.replace(f"{architecture}: ", "").replace("|", "/")
     return re.sub(r"\[[\d, ]+\]", "[...]", text)
