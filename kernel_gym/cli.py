@@ -1,8 +1,9 @@
 """The command line: `kernel-gym`.
 
 Exit codes: 0 fine, 1 the submission failed (`check`), a call has no plan (`plan`), a claim does not
-hold (`referee`), a run is unfinished (`compare`) or nothing works here (`doctor`), 2 bad input, 130
-interrupted. Those of `sim` are in `kernel_gym/programs/exit_codes.py`.
+hold (`referee`), a model is not right with a package (`deploy`), a run is unfinished (`compare`) or
+nothing works here (`doctor`), 2 bad input, 130 interrupted. Those of `sim` are in
+`kernel_gym/programs/exit_codes.py`.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from kernel_gym.commands import (
     check,
     compare,
     corpus,
+    deploy,
     doctor,
     eval,
     exchange,
@@ -84,6 +86,7 @@ app.command()(plan.plan)
 app.command()(new.new)
 app.command("eval")(eval.evaluate)
 app.add_typer(package.app, name="package")
+app.command()(deploy.deploy)
 app.command()(compare.compare)
 app.command()(corpus.corpus)
 app.command()(train.train)

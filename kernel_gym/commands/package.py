@@ -130,6 +130,7 @@ def verify(
         print_json(
             {
                 "differences": list(verification.differences),
+                "statements": list(verification.statements),
                 "evidence": verification.evidence.model_dump(mode="json"),
                 "speedup": verification.evaluation.speedup,
                 "unseen_speedup": verification.evaluation.unseen_speedup,
@@ -137,6 +138,8 @@ def verify(
         )
     elif not verification.differences:
         console.print(f"{folder}: borne out by a new verdict on {verification.evaluation.device}")
+        statements = "; ".join(verification.statements)
+        console.print(f"not judged again: {statements}", markup=False, highlight=False)
     for difference in () if json else verification.differences:
         console.print(f"{folder}: {difference}", markup=False, highlight=False)
     if verification.differences:

@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
+import tempfile
+import zipfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from kernel_gym.devices import describe
 from kernel_gym.evaluator import Evaluator
-from kernel_gym.packages.evidence import EVIDENCE, Evidence, PackageError, read_evidence, sha256
-from kernel_gym.packages.write import CANDIDATES, KERNEL
+from kernel_gym.packages.evidence import (
+    EVIDENCE,
+    Evidence,
+    Measured,
+    PackageError,
+    read_evidence,
+    sha256,
+)
+from kernel_gym.packages.write import CANDIDATES, EXAMPLE, KERNEL, write_package
 from kernel_gym.records import Evaluation, Outcome
-from kernel_gym.tasks import get_task
+from kernel_gym.tasks import Split, Task, get_task
 
 MIN_SPEEDUP_SHARE = 0.97
 """The share of a stated lower bound that a new verdict has to reach. The data of its draws are new,
 and modelled times differ a little by data."""
 MAX_FILE_BYTES = 64 << 20
+STATEMENTS = ("seed", "record_sha256", "versions", EXAMPLE)
+"""Fields of the evidence, and a file with values alone, that nothing judges again."""
 
 
 @dataclass(frozen=True)
@@ -25,15 +38,21 @@ class Verification:
         evidence: What the package states.
         evaluation: The new record.
         differences: What differs from the evidence, in sentences; empty if it is borne out.
+        statements: Parts of the evidence that were not judged again, and stay the writer's word.
     """
 
     evidence: Evidence
     evaluation: Evaluation
     differences: tuple[str, ...]
+    statements: tuple[str, ...]
 
 
 def verify(folder: Path, device: str = "", seed: int | None = None) -> Verification:
-    """Compares the files of a package with their digests, and judges its source again.
+    """Compares a package with its evidence, and judges its source again.
+
+    The files have to be those that this version of kernel-gym writes for the evidence, so that code
+    beside the kernel cannot differ. Each stated workload that the new verdict times is compared:
+    all train ones, and unseen ones that the seed draws again.
 
     Args:
         folder: The package.
@@ -49,9 +68,38 @@ def verify(folder: Path, device: str = "", seed: int | None = None) -> Verificat
         raise PackageError(f"{folder}: {'; '.join(changed)}: the package was changed")
     task = get_task(evidence.task)
     source = _source(folder, f"{KERNEL}/{CANDIDATES[task.language]}", evidence)
-    with Evaluator(device=device or evidence.device, seed=seed) as evaluator:
+    judge = device or evidence.device
+    with Evaluator(device=judge, seed=seed) as evaluator:
         evaluation = evaluator.evaluate(task, source)
-    return Verification(evidence, evaluation, tuple(_differences(evidence, evaluation)))
+    differences = (
+        *_files_not_written(folder, task, source, evidence),
+        *_differences(evidence, evaluation, describe(judge).spec.arch),
+    )
+    return Verification(evidence, evaluation, differences, _statements(evidence, evaluation))
+
+
+def _files_not_written(folder: Path, task: Task, source: str, evidence: Evidence) -> Iterator[str]:
+    """Writes the package again from its evidence, and yields the files that differ."""
+    with tempfile.TemporaryDirectory(prefix="kernel-gym-verify-") as held:
+        again = Path(held) / "package"
+        files = write_package(again, task, source, evidence).files
+        for name in sorted(files.keys() | evidence.files.keys()):
+            equal = files.get(name) == evidence.files.get(name) or name == EXAMPLE
+            if not equal and not _same_wheel(folder / name, again / name):
+                yield f"{name} is not what this version of kernel-gym writes for the evidence"
+
+
+def _same_wheel(one: Path, other: Path) -> bool:
+    """Returns whether two files are wheels of the same content, by whatever compressor."""
+    try:
+        with zipfile.ZipFile(one) as left, zipfile.ZipFile(other) as right:
+            names = left.namelist()
+            sizes = [[i.file_size for i in archive.infolist()] for archive in (left, right)]
+            if names != right.namelist() or sizes[0] != sizes[1]:
+                return False
+            return all(left.read(name) == right.read(name) for name in names)
+    except (OSError, zipfile.BadZipFile, NotImplementedError):
+        return False
 
 
 def _source(folder: Path, name: str, evidence: Evidence) -> str:
@@ -87,18 +135,72 @@ def changed_files(folder: Path, evidence: Evidence) -> list[str]:
     return notes
 
 
-def _differences(evidence: Evidence, evaluation: Evaluation) -> list[str]:
+def _differences(evidence: Evidence, evaluation: Evaluation, architecture: str) -> Iterator[str]:
     if evaluation.outcome is not Outcome.PASSED:
-        return [f"the outcome is {evaluation.outcome}, expected passed: {evaluation.message}"]
-    pairs = {
-        "the speed-up": (evaluation.speedup, evidence.speedup_low),
+        yield f"the outcome is {evaluation.outcome}, expected passed: {evaluation.message}"
+        return
+    facts = {
+        "protocol": (evaluation.protocol_version, evidence.protocol_version),
+        "clock": (evaluation.clock, evidence.clock),
+        "architecture": (architecture, evidence.architecture),
+    }
+    for name, (now, stated) in facts.items():
+        if now != stated:
+            yield f"the {name} is {now}, the evidence states {stated}"
+    bounds = {
+        "the speed-up": (evaluation.speedup, evidence.speedup_low, evidence.speedup),
         "the speed-up on unseen workloads": (
             evaluation.unseen_speedup,
             evidence.unseen_speedup_low,
+            evidence.unseen_speedup,
         ),
     }
-    return [
-        f"{name} is {speedup:.3f}, expected at least {stated:.3f}"
-        for name, (speedup, stated) in pairs.items()
-        if speedup is not None and speedup < MIN_SPEEDUP_SHARE * stated
-    ]
+    for name, (speedup, low, claimed) in bounds.items():
+        yield from _bound(name, speedup, low, claimed)
+    yield from _workloads(evidence, evaluation)
+
+
+def _bound(name: str, speedup: float | None, low: float, stated: float) -> Iterator[str]:
+    """Compares a new speed-up with a stated one, and the stated one with its own lower bound."""
+    if speedup is not None and speedup < MIN_SPEEDUP_SHARE * low:
+        yield f"{name} is {speedup:.3f}, expected at least {low:.3f}"
+    if low > stated:
+        yield f"{name} is stated as {stated:.3f}, below its own lower bound {low:.3f}"
+
+
+def _workloads(evidence: Evidence, evaluation: Evaluation) -> Iterator[str]:
+    """Compares the stated workloads with those that the new verdict has timed."""
+    timed = _timed(evaluation)
+    stated = {_key(row) for row in evidence.workloads}
+    for row in evidence.workloads:
+        if (speedup := timed.get(_key(row))) is not None:
+            yield from _bound(f"{row.split} workload {_sizes(row)}", speedup, row.low, row.speedup)
+        elif row.split is Split.TRAIN:
+            yield f"{row.split} workload {_sizes(row)}: the task times no such workload"
+    for split, sizes in sorted(timed.keys() - stated):
+        if split == Split.TRAIN:
+            text = ", ".join(f"{name} {size}" for name, size in sizes)
+            yield f"{split} workload {text}: the evidence leaves it out"
+
+
+def _statements(evidence: Evidence, evaluation: Evaluation) -> tuple[str, ...]:
+    timed = _timed(evaluation)
+    rows = [row for row in evidence.workloads if _key(row) not in timed]
+    unseen = [f"workload {_sizes(row)}" for row in rows if row.split is not Split.TRAIN]
+    return (*STATEMENTS, *unseen)
+
+
+def _timed(evaluation: Evaluation) -> dict[tuple[str, tuple[tuple[str, int], ...]], float]:
+    return {
+        (str(row.split), tuple(sorted(row.dims.items()))): row.speedup
+        for row in evaluation.workloads
+        if row.timed and row.speedup is not None
+    }
+
+
+def _key(row: Measured) -> tuple[str, tuple[tuple[str, int], ...]]:
+    return str(row.split), tuple(sorted(row.dims.items()))
+
+
+def _sizes(row: Measured) -> str:
+    return ", ".join(f"{name} {size}" for name, size in row.dims.items())

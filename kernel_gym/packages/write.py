@@ -1,7 +1,7 @@
 """Writes a package: an operator with its evidence, for Hugging Face's `kernels` and as a wheel.
 
 README.md, evidence.json   what was judged, where, and what it gave
-build/torch-rocm/          the kernel, its operator, plain PyTorch beside it
+build/torch-rocm/          the kernel, its operator, plain PyTorch beside it, layers of models
 build/torch-cpu/           plain PyTorch alone
 dist/*.whl                 the same as build/torch-rocm, to install with pip
 tests/                     tests of the operator, with an example call
@@ -17,8 +17,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 import torch
-from flit_core.wheel import make_wheel_in
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from flit_core.wheel import WheelBuilder
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
 from kernel_gym.packages.evidence import EVIDENCE, Evidence, PackageError, sha256
 from kernel_gym.packages.operator import OperatorFacts, axes_of, operator_facts
@@ -27,6 +27,14 @@ from kernel_gym.tasks import Problem, Scale, Task, TensorArg, make_inputs, train
 TEMPLATES = Path(__file__).with_name("template")
 KERNEL, FALLBACK = "build/torch-rocm", "build/torch-cpu"
 CANDIDATES = {"triton": "candidate.py", "hip": "candidate.hip"}
+GATED: dict[str, dict[str, object]] = {
+    "swiglu": {"layer": "SwiGLUMLP", "first": "gate_proj", "second": "up_proj", "packed": True},
+    "geglu": {"layer": "GeGLUMLP", "first": "up_proj", "second": "gate_proj", "packed": False},
+}
+"""Layers of gated MLPs: their names, and the order of the projections in the operator's input."""
+WHEEL_TIME = (2020, 1, 1, 0, 0, 0)
+"""The time of all files of a wheel, so that the same evidence gives the same wheel."""
+EXAMPLE = "tests/example.pt"
 VERSION = 1
 LICENSE = "Apache-2.0"
 """The licence of start kernels, which submissions usually derive from."""
@@ -87,7 +95,12 @@ def _contents(
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    values = asdict(facts) | {"evidence": evidence, "module": module_name(facts)}
+    layers = layers_source(problem.name)
+    values = asdict(facts) | {
+        "evidence": evidence,
+        "module": module_name(facts),
+        "layers": bool(layers),
+    }
     reference = problem.reference_source()
     kernel = {
         "__init__.py": pages.get_template("operator.py.jinja").render(values),
@@ -104,13 +117,25 @@ def _contents(
         "metadata.json": _metadata(problem, "cpu"),
         "reference.py": reference,
     }
+    if layers:
+        kernel["layers.py"] = fallback["layers.py"] = layers
     texts = {f"{KERNEL}/{name}": text for name, text in kernel.items()}
     texts |= {f"{FALLBACK}/{name}": text for name, text in fallback.items()}
     texts["README.md"] = pages.get_template("README.md.jinja").render(values)
     test = pages.get_template("test_operator.py.jinja").render(values)
     texts[f"tests/test_{problem.name}.py"] = test
     data = {path: text.encode() for path, text in texts.items()}
-    return data | {"tests/example.pt": _example(problem)}
+    return data | {EXAMPLE: _example(problem)}
+
+
+def layers_source(problem: str) -> str:
+    """Returns the layers of models that compute a problem's operation; empty if there are none."""
+    if problem in GATED:
+        page = (TEMPLATES / "layers/gated.py.jinja").read_text(encoding="utf-8")
+        values = GATED[problem] | {"entry": problem}
+        return Template(page, trim_blocks=True, keep_trailing_newline=True).render(values)
+    path = TEMPLATES / f"layers/{problem}.py.jinja"
+    return path.read_text(encoding="utf-8") if path.is_file() else ""
 
 
 def _template(name: str) -> str:
@@ -167,5 +192,9 @@ def _write_wheel(draft: Path, facts: OperatorFacts) -> None:
             'requires-python = ">=3.10"\ndependencies = ["torch"]\n',
             encoding="utf-8",
         )
-        (draft / "dist").mkdir()
-        make_wheel_in(place / "pyproject.toml", draft / "dist")
+        with io.BytesIO() as wheel:
+            builder = WheelBuilder.from_ini_path(place / "pyproject.toml", wheel)
+            builder.source_time_stamp = WHEEL_TIME
+            builder.build()
+            (draft / "dist").mkdir()
+            (draft / "dist" / builder.wheel_filename).write_bytes(wheel.getvalue())

@@ -29,8 +29,44 @@ def test_a_claim_that_is_too_high_is_not_borne_out(package):
     folder = package / "made"
     claimed = read_evidence(folder).model_copy(update={"speedup_low": 1.5})
     (folder / EVIDENCE).write_text(claimed.model_dump_json())
+    differences = verify(folder, seed=11).differences
+    assert any("expected at least 1.500" in difference for difference in differences)
+    assert any("README.md is not what" in difference for difference in differences)
+
+
+def test_code_beside_the_kernel_with_new_digests_is_not_borne_out(package):
+    folder = package / "made"
+    name = "build/torch-rocm/dispatch.py"
+    (folder / name).write_text((folder / name).read_text() + "\nprint('here')\n")
+    _claim(folder, files={name: sha256((folder / name).read_bytes())})
     (difference,) = verify(folder, seed=11).differences
-    assert "expected at least 1.500" in difference
+    assert difference.startswith(name)
+
+
+def test_the_table_of_workloads_is_judged_again(package):
+    folder = package / "made"
+    first, second, *others = read_evidence(folder).workloads
+    unseen = next(row for row in others if row.split == "unseen")
+    claimed = first.model_copy(update={"speedup": 3.0, "low": 2.5, "high": 3.5})
+    invented = second.model_copy(update={"dims": {"rows": 7, "cols": 7}})
+    _claim(folder, workloads=(claimed, invented, *others))
+    verification = verify(folder, seed=11)
+    text = "\n".join(verification.differences)
+    sizes = ", ".join(f"{name} {size}" for name, size in first.dims.items())
+    assert f"train workload {sizes} is 1.000, expected at least 2.500" in text
+    assert "train workload rows 7, cols 7: the task times no such workload" in text
+    assert "the evidence leaves it out" in text
+    assert "facts.json is not what" in text
+    sizes = ", ".join(f"{name} {size}" for name, size in unseen.dims.items())
+    assert f"workload {sizes}" in verification.statements
+    assert "seed" in verification.statements
+
+
+def _claim(folder, files=None, **values):
+    """Changes the evidence of a package; `files` are digests that replace those of before."""
+    evidence = read_evidence(folder)
+    values["files"] = evidence.files | (files or {})
+    (folder / EVIDENCE).write_text(evidence.model_copy(update=values).model_dump_json())
 
 
 @pytest.mark.parametrize("case", ["edited", "added", "compiled", "missing", "link"])

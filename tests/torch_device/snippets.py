@@ -20,6 +20,19 @@ for _ in range(20):
     losses.append(loss.item())
 assert losses[-1] < losses[0]
 """,
+    "softmax that converts": """
+for call in (torch.softmax, torch.log_softmax):
+    x = torch.randn(3, 7, device="cuda", dtype=torch.float16, requires_grad=True)
+    y = call(x, dim=1, dtype=torch.float32)
+    right = x.detach().cpu().float().requires_grad_()
+    expected = call(right, dim=1)
+    weight = torch.randn(3, 7)
+    (y * weight.cuda()).sum().backward()
+    (expected * weight).sum().backward()
+    assert y.dtype == torch.float32 and x.grad.dtype == torch.float16
+    torch.testing.assert_close(y.detach().cpu(), expected.detach(), rtol=1e-6, atol=1e-6)
+    torch.testing.assert_close(x.grad.cpu().float(), right.grad, rtol=1e-3, atol=1e-3)
+""",
     "autograd.Function": """
 class Double(torch.autograd.Function):
     @staticmethod

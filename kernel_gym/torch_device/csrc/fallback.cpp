@@ -222,6 +222,8 @@ struct Facts {
   bool mixes = false;        // GPUs accept CPU tensors beside theirs
   bool is_norm = false;      // adds up many products: wider here, as compute_wider says
   bool adds_rows = false;    // the gradient of a logarithm of softmax
+  bool is_softmax = false;   // may convert half values to float, which the CPU's kernels refuse
+  bool is_softmax_gradient = false;
   bool convolves = false;
   int factor = -1;           // the left factor of a product, or a weight, among the arguments
   int generator = -1;        // its generator among the arguments
@@ -263,6 +265,9 @@ Facts read_facts(const c10::OperatorHandle& op) {
                   name.find("native_group_norm") != std::string::npos;
   facts.adds_rows = name == "aten::_log_softmax_backward_data" &&
                     op.operator_name().overload_name == "out";
+  facts.is_softmax = name == "aten::_softmax" || name == "aten::_log_softmax";
+  facts.is_softmax_gradient = name == "aten::_softmax_backward_data" &&
+                              op.operator_name().overload_name == "out";
   facts.convolves = name == "aten::convolution";
   const auto& arguments = op.schema().arguments();
   for (size_t i = 0; i < arguments.size(); ++i)
@@ -328,6 +333,19 @@ void log_softmax_backward(const Call& call, torch::jit::Stack* stack) {
   torch::jit::push(*stack, out);
 }
 
+// The gradient of a softmax that has converted half values to float: float in, half out.
+void softmax_backward(torch::jit::Stack* stack) {
+  at::AutoDispatchBelowADInplaceOrView below;
+  const at::Tensor out = torch::jit::pop(*stack).toTensor();
+  torch::jit::pop(*stack);  // the type of the input, which is that of `out`
+  const int64_t dim = torch::jit::pop(*stack).toInt();
+  const at::Tensor output = torch::jit::pop(*stack).toTensor();
+  const at::Tensor grad = torch::jit::pop(*stack).toTensor();
+  const at::Tensor sums = grad.mul(output).sum({dim}, /*keepdim=*/true);
+  out.resize_(output.sizes()).copy_(output.mul(grad.sub(sums)));
+  torch::jit::push(*stack, out);
+}
+
 void compute(const c10::OperatorHandle& op, const Facts& facts, torch::jit::Stack* stack) {
   if (!facts.view) check_not_capturing(facts.name.c_str());
   const size_t count = op.schema().arguments().size();
@@ -347,8 +365,16 @@ void compute(const c10::OperatorHandle& op, const Facts& facts, torch::jit::Stac
     compute_wider(op, call, stack);
     return charge(facts.name.c_str(), &op.schema(), call.bytes(), 0, call.type());
   }
+  if (facts.is_softmax && (*stack)[base + 2].toBool()) {
+    (*stack)[base] = (*stack)[base].toTensor().to(at::kFloat);
+    (*stack)[base + 2] = false;
+  }
+  const bool converted = facts.is_softmax_gradient && (*stack)[base].toTensor().scalar_type() !=
+                                                          stack->back().toTensor().scalar_type();
   if (facts.adds_rows) {
     log_softmax_backward(call, stack);
+  } else if (converted) {
+    softmax_backward(stack);
   } else {
     at::AutoDispatchBelowADInplaceOrView below;
     op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack);

@@ -1,0 +1,1 @@
+"""Packages in whole models: the table of architectures. `python -m benchmarks.deployment`."""

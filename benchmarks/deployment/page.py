@@ -1,0 +1,134 @@
+"""The tables of docs/deploy.md, from the results in `benchmarks/results/deployment`."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs/deploy.md"
+RESULTS = ROOT / "benchmarks/results/deployment"
+MARK = "<!-- {}: written by `python -m benchmarks.deployment` -->"
+END = "<!-- end -->"
+
+
+def deploy_page(text: str, table: list[dict[str, Any]]) -> str:
+    """Returns the page with new tables.
+
+    Args:
+        text: The page as it is.
+        table: The stored rows of architectures.
+
+    Raises:
+        ValueError: The page lacks a mark.
+    """
+    parts = {"counts": _counts(table), "architectures": _table(table), "reasons": _reasons(table)}
+    for name, part in parts.items():
+        mark = MARK.format(name)
+        head, present, rest = text.partition(mark + "\n")
+        _, end, tail = rest.partition(END)
+        if not present or not end:
+            raise ValueError(f"{PAGE} lacks {mark}")
+        text = f"{head}{mark}\n\n{part}\n{END}{tail}"
+    return text
+
+
+def stored_table() -> list[dict[str, Any]]:
+    """Returns the stored rows of architectures."""
+    path = RESULTS / "architectures.json"
+    return list(json.loads(path.read_text(encoding="utf-8"))["architectures"])
+
+
+def _cells(table: list[dict[str, Any]]) -> list[tuple[str, str, dict[str, Any]]]:
+    return [
+        (row["architecture"], name, cell) for row in table for name, cell in row["packages"].items()
+    ]
+
+
+def _counts(table: list[dict[str, Any]]) -> str:
+    cells = [cell for _, _, cell in _cells(table)]
+    sited = [cell for cell in cells if cell.get("sites")]
+    replaced = [cell for cell in sited if cell["replaced"]]
+    right = [cell for cell in replaced if cell["parity"]]
+    tokens = [cell["tokens"] for cell in replaced if cell["tokens"]]
+    equal = sum(one["equal"] == one["steps"] for one in tokens)
+    takers = {name for name, _, cell in _cells(table) if cell.get("replaced")}
+    return (
+        f"{len(table)} architectures, {len(table[0]['packages'])} packages. An operation was "
+        f"found in {len(sited)} of {len(cells)} pairs and replaced in {len(replaced)}, at least in "
+        f"part; {len(right)} of these have parity. {len(takers)} architectures take at least one "
+        f"package. Greedy tokens are equal over 64 steps in {equal} of {len(tokens)} models that "
+        "generate.\n"
+    )
+
+
+def _table(table: list[dict[str, Any]]) -> str:
+    names = list(table[0]["packages"])
+    lines = [
+        f"| architecture | {' | '.join(f'`{n}`' for n in names)} | tokens | gain | predicted |",
+        "|---|" + "---|" * (len(names) + 3),
+    ]
+    for row in table:
+        cells = [_cell(row["packages"][name]) for name in names]
+        lines.append(f"| {row['architecture']} | {' | '.join(cells)} | {_decoded(row)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _cell(cell: dict[str, Any]) -> str:
+    if "error" in cell:
+        return "" if "computed in none" in cell["error"] else "no model"
+    places = sum(len(site["modules"]) for site in cell["sites"])
+    if not cell["replaced"]:
+        return f"0 of {places}"
+    verdict = "yes" if cell["parity"] else "**no**"
+    return f"{cell['replaced']} of {places}, {verdict}"
+
+
+def _decoded(row: dict[str, Any]) -> str:
+    """Returns the cells on tokens and times of the package that generated."""
+    for name, cell in row["packages"].items():
+        for phase in cell.get("phases", ()):
+            if phase["name"] == "decode":
+                equal = cell["tokens"]["equal"]
+                predicted = phase["predicted_gain"]
+                text = "" if predicted is None else f"{predicted:.3f}"
+                return f"{equal} of 64 (`{name}`) | {phase['gain']:.3f} | {text}"
+    return " | | "
+
+
+def _reasons(table: list[dict[str, Any]]) -> str:
+    """Returns each reason with the architectures that have it."""
+    groups: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for architecture, package, cell in _cells(table):
+        texts = [site["reason"] for site in cell.get("sites", ()) if site["reason"]]
+        texts += [cell["failure"]] if cell.get("failure") else []
+        texts += (
+            [] if "computed in none" in cell.get("error", "computed in none") else [cell["error"]]
+        )
+        if cell.get("replaced") and not cell["parity"] and not cell["failure"]:
+            texts.append(_disparity(cell))
+        for text in dict.fromkeys(_general(text, architecture) for text in texts):
+            groups[package, text].append(architecture)
+    lines = ["| package | reason | architectures |", "|---|---|---|"]
+    for (package, text), names in sorted(groups.items()):
+        lines.append(f"| `{package}` | {text} | {', '.join(names)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _disparity(cell: dict[str, Any]) -> str:
+    wrong = [part["output"] for part in cell["closeness"] if not part["right"]]
+    tokens = cell["tokens"]
+    if tokens and tokens["equal"] < tokens["steps"]:
+        wrong.append("tokens")
+    return f"no parity: {', '.join(wrong)}"
+
+
+def _general(text: str, architecture: str) -> str:
+    """Returns a reason without names and numbers of one model."""
+    text = re.sub(r"\b\w+(?=: its forward method)", "the module above it", text)
+    text = re.sub(r"it differs by .*?(?=;|$)", "other values", text)
+    text = text.replace(f"{architecture}: ", "").replace("|", "/")
+    return re.sub(r"\[[\d, ]+\]", "[...]", text)

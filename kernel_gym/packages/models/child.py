@@ -1,0 +1,170 @@
+"""The process that loads a package and runs a model with it.
+
+It runs the package's code with the rights of the user, like every program that installs it.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from kernel_gym.errors import InputError
+from kernel_gym.packages.evidence import Evidence, read_evidence
+from kernel_gym.packages.models import measure, parity
+from kernel_gym.packages.models.build import ModelError, build, generates, inputs_of, read_config
+from kernel_gym.packages.models.operations import OPERATIONS
+from kernel_gym.packages.models.replace import replace
+from kernel_gym.packages.models.report import Deployment
+from kernel_gym.packages.models.sites import Replaced
+from kernel_gym.packages.models.trace import extend_functions, trace
+from kernel_gym.tasks import Problem, TensorArg, get_problem
+
+BATCH = 2
+PROMPT = 32
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A package that is loaded: its evidence, its folder, its module, and "rocm" or "cpu"."""
+
+    evidence: Evidence
+    folder: Path
+    kernel: ModuleType
+    backend: str
+
+
+def main() -> None:
+    """Reads a request from the first file of the command, and writes the result to the second."""
+    request_path, result_path = sys.argv[1:]
+    request = json.loads(Path(request_path).read_text(encoding="utf-8"))
+    try:
+        result: dict[str, Any] = {"deployment": run(**request).model_dump(mode="json")}
+    except InputError as error:
+        result = {"error": str(error)}
+    Path(result_path).write_text(json.dumps(result), encoding="utf-8")
+
+
+def run(package: str, model: str, device: str, name: str) -> Deployment:
+    """Puts a package into a model and compares.
+
+    Args:
+        package: The folder of the package, whose files are those of its evidence.
+        model: A configuration: a file, a folder or a model type.
+        device: A device of PyTorch.
+        name: The name of the device in the report.
+    """
+    return compare(load(Path(package), device), read_config(model), device, name)
+
+
+def load(package: Path, device: str) -> Loaded:
+    """Loads a package by the stock client. The simulated GPU takes the kernel's variant."""
+    from kernels import get_local_kernel
+
+    backend = "cpu" if torch.device(device).type == "cpu" else "rocm"
+    kernel = get_local_kernel(package, backend=backend, trust_remote_code=True)
+    return Loaded(read_evidence(package), package, kernel, backend)
+
+
+def compare(loaded: Loaded, config: Any, device: str, name: str, decode: bool = True) -> Deployment:
+    """Returns the deployment of a loaded package in the model of a configuration.
+
+    Args:
+        loaded: The package.
+        config: The configuration of the model.
+        device: A device of PyTorch.
+        name: The name of the device in the report.
+        decode: Whether tokens are generated and timed.
+
+    Raises:
+        ModelError: The model cannot be built, or the operation is in none of its modules.
+    """
+    problem = get_problem(loaded.evidence.task.split("/")[1])
+    dtype = _dtype(problem)
+    model: Any = build(config, dtype, "eager" if problem.name == "softmax" else "sdpa")
+    inputs = inputs_of(model, BATCH, PROMPT)
+    if problem.name == "cross_entropy" and generates(model):
+        inputs["labels"] = inputs["input_ids"]
+    replaced = _replaced(loaded, problem, model, inputs)
+    clock = measure.DeviceClock(device)
+    values: dict[str, Any] = {
+        "task": loaded.evidence.task,
+        "stated_gain": loaded.evidence.unseen_speedup,
+        "source_sha256": loaded.evidence.source_sha256,
+        "model": config.model_type,
+        "parameters": sum(p.numel() for p in model.parameters()),
+        "device": name,
+        "clock": "modelled" if clock.modelled else "measured",
+        "dtype": str(dtype).removeprefix("torch."),
+        "sites": tuple(replaced.sites),
+    }
+    if replaced.turn_on:
+        operator = measure.Operator(loaded.kernel, problem.entry, OPERATIONS[problem.name])
+        try:
+            values |= _compared(replaced, inputs, device, clock, operator, decode)
+        except Exception as error:  # of the model's code or the package's: a result, not a crash
+            text = (str(error).strip().splitlines() or [""])[0]
+            values["failure"] = f"{type(error).__name__}: {text}"[:300]
+    return Deployment(**values)
+
+
+def _dtype(problem: Problem) -> torch.dtype:
+    """Returns the type of the package's first tensor with floats, which the model gets."""
+    tensors = (arg for arg in problem.args if isinstance(arg, TensorArg))
+    return next(arg.dtype for arg in tensors if arg.dtype.is_floating_point)
+
+
+def _replaced(loaded: Loaded, problem: Problem, model: Any, inputs: dict[str, Tensor]) -> Replaced:
+    functions = OPERATIONS[problem.name].functions
+    if functions:
+        extend_functions(model, functions)
+    try:
+        traced = trace(model, inputs)
+    except Exception as error:
+        text = (str(error).strip().splitlines() or [""])[0][:300]
+        raise ModelError(
+            f"{model.config.model_type}: does not run: {type(error).__name__}: {text}"
+        ) from None
+    replaced = replace(model, traced, problem.name, loaded.kernel, loaded.folder, loaded.backend)
+    if not replaced.sites:
+        raise ModelError(
+            f"{model.config.model_type}: {problem.name} is computed in none of its modules"
+        )
+    return replaced
+
+
+def _compared(
+    replaced: Replaced,
+    inputs: dict[str, Tensor],
+    device: str,
+    clock: measure.DeviceClock,
+    operator: measure.Operator,
+    decode: bool,
+) -> dict[str, Any]:
+    """Returns the errors, tokens and times of a model with and without the package."""
+    model = replaced.model
+    truth = parity.truth_of(model, inputs)
+    decode = decode and generates(model) and "labels" not in inputs
+    if decode:
+        inputs = inputs | parity.decisive(truth, inputs, BATCH, PROMPT)
+    right = parity.outputs_of(truth, parity.cast(inputs, truth.dtype))
+    model.to(device)
+    there = {key: value.to(device) for key, value in inputs.items()}
+    values: dict[str, Any] = {
+        "yardstick": str(truth.dtype).removeprefix("torch."),
+        "closeness": parity.closeness(replaced, there, right),
+    }
+    name = "loss" if "labels" in inputs else "prefill"
+    phases = [measure.forward_phase(name, replaced, there, clock, operator)]
+    if decode:
+        phase, original, ours = measure.decode_phase(replaced, there, clock, operator)
+        phases.append(phase)
+        prompt = original.shape[1] - parity.STEPS
+        values["tokens"] = parity.compare_tokens(original, ours, prompt, truth, model)
+    return values | {"phases": tuple(phases)}

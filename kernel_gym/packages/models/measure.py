@@ -1,0 +1,224 @@
+"""Times of a model with and without a package, and what the operator alone predicts."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from types import ModuleType
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from kernel_gym.packages.models.operations import Operation
+from kernel_gym.packages.models.parity import GREEDY, STEPS
+from kernel_gym.packages.models.report import Phase
+from kernel_gym.packages.models.sites import Replaced
+
+MODELLED_PAIRS = 2
+"""Modelled times are the same each time; the second pair shows it."""
+MEASURED_PAIRS = 6
+"""With six pairs the median lies between the least and the largest with a probability of 97 %."""
+
+
+class DeviceClock:
+    """Seconds of a device: modelled on the simulator, else measured."""
+
+    def __init__(self, device: str) -> None:
+        from kernel_gym.programs.simulation import simulation
+
+        self.on_gpu = torch.device(device).type != "cpu"
+        self.simulation = simulation() if self.on_gpu else None
+        self.pairs = MODELLED_PAIRS if self.modelled else MEASURED_PAIRS
+
+    @property
+    def modelled(self) -> bool:
+        """Whether the seconds are modelled."""
+        return self.simulation is not None
+
+    def now(self) -> float:
+        """Returns seconds since some moment, when all work of the device is done."""
+        if self.on_gpu:
+            torch.cuda.synchronize()
+        return time.perf_counter() if self.simulation is None else self.simulation.seconds
+
+    def time(self, call: Callable[[], object]) -> float:
+        """Returns the median seconds of a call, after one that warms up."""
+        call()
+        times = []
+        for _ in range(self.pairs):
+            began = self.now()
+            call()
+            times.append(self.now() - began)
+        return statistics.median(times)
+
+
+@dataclass
+class Calls:
+    """Calls of a package's operator: an example and the number for each set of shapes."""
+
+    examples: dict[object, tuple[Any, ...]] = field(default_factory=dict)
+    counts: dict[object, int] = field(default_factory=dict)
+    recording: bool = True
+
+    def add(self, arguments: tuple[Any, ...]) -> None:
+        """Notes a call."""
+        if not self.recording:
+            return
+        key = tuple(tuple(a.shape) if isinstance(a, Tensor) else a for a in arguments)
+        if key not in self.examples:
+            self.examples[key] = tuple(
+                a.detach().clone() if isinstance(a, Tensor) else a for a in arguments
+            )
+        self.counts[key] = self.counts.get(key, 0) + 1
+
+
+@contextmanager
+def recorded(kernel: ModuleType) -> Iterator[Calls]:
+    """Records the calls of a package's operator by its layers."""
+    operator, calls = kernel.layers.operator, Calls()
+
+    def record(*arguments: Any) -> Any:
+        calls.add(arguments)
+        return operator(*arguments)
+
+    kernel.layers.operator = record
+    try:
+        yield calls
+    finally:
+        kernel.layers.operator = operator
+
+
+def forward_phase(
+    name: str,
+    replaced: Replaced,
+    inputs: Mapping[str, Tensor],
+    clock: DeviceClock,
+    operator: Operator,
+) -> Phase:
+    """Returns the times of one forward pass without gradients."""
+
+    def run() -> float:
+        began = clock.now()
+        with torch.no_grad():
+            replaced.model(**inputs)
+        return clock.now() - began
+
+    run()
+    with replaced.package(), recorded(operator.kernel) as calls:
+        run()
+    pairs = [(run(), _with_package(replaced, run)) for _ in range(clock.pairs)]
+    tokens = next(iter(inputs.values())).shape[:2].numel() if "input_ids" in inputs else 0
+    return operator.phase(name, tokens, pairs, calls, clock)
+
+
+def _with_package(replaced: Replaced, run: Callable[[], float]) -> float:
+    with replaced.package():
+        return run()
+
+
+def generate(model: Any, inputs: Mapping[str, Tensor], clock: DeviceClock) -> tuple[Tensor, float]:
+    """Returns greedy sequences, and the seconds of all forward passes after the first one."""
+    marks: list[float] = []
+    handles = [
+        model.register_forward_pre_hook(lambda *_: marks.append(clock.now())),
+        model.register_forward_hook(lambda *_: marks.append(clock.now())),
+    ]
+    prompt = {name: inputs[name] for name in ("input_ids", "attention_mask")}
+    try:
+        with torch.no_grad():
+            sequences = model.generate(**prompt, **GREEDY)
+    finally:
+        for handle in handles:
+            handle.remove()
+    spans = [end - begin for begin, end in zip(marks[::2], marks[1::2], strict=True)]
+    return sequences, sum(spans[1:])
+
+
+def decode_phase(
+    replaced: Replaced, inputs: Mapping[str, Tensor], clock: DeviceClock, operator: Operator
+) -> tuple[Phase, Tensor, Tensor]:
+    """Returns the times of decoding, and the sequences without and with the package."""
+    model = replaced.model
+    original, _ = generate(model, inputs, clock)
+    with replaced.package(), recorded(operator.kernel) as calls:
+        passes = [0]
+
+        def count(*_: object) -> None:
+            passes[0] += 1
+            calls.recording = passes[0] > 1
+
+        handle = model.register_forward_pre_hook(count)
+        ours, _ = generate(model, inputs, clock)
+        handle.remove()
+
+    def run() -> float:
+        return generate(model, inputs, clock)[1]
+
+    pairs = [(run(), _with_package(replaced, run)) for _ in range(clock.pairs)]
+    tokens = len(original) * (STEPS - 1)
+    return operator.phase("decode", tokens, pairs, calls, clock), original, ours
+
+
+@dataclass(frozen=True)
+class Operator:
+    """A package's operator, and the operation as models write it."""
+
+    kernel: ModuleType
+    entry: str
+    operation: Operation
+
+    @torch.no_grad()
+    def phase(
+        self,
+        name: str,
+        tokens: int,
+        pairs: list[tuple[float, float]],
+        calls: Calls,
+        clock: DeviceClock,
+    ) -> Phase:
+        """Returns a phase with what the operator alone predicts for it."""
+        run = getattr(self.kernel, self.entry)
+        plain = kernel = 0.0
+        on_kernel, reason = 0, ""
+        for key, arguments in calls.examples.items():
+            count = calls.counts[key]
+            prepared = self.operation.prepare(*arguments)
+            plain += count * clock.time(partial(self.operation.plain, *prepared))
+            kernel += count * clock.time(partial(run, *arguments))
+            why = self.kernel.reason(*arguments)
+            on_kernel += 0 if why else count
+            reason = reason or why
+        gains = sorted(a / b for a, b in pairs)
+        seconds = statistics.median(a for a, _ in pairs)
+        share = min(1.0, plain / seconds)
+        gain = plain / kernel if kernel else None
+        return Phase(
+            name=name,
+            tokens=tokens,
+            seconds=seconds,
+            replaced_seconds=statistics.median(b for _, b in pairs),
+            gain=statistics.median(gains),
+            gain_low=gains[0],
+            gain_high=gains[-1],
+            pairs=len(pairs),
+            calls=sum(calls.counts.values()),
+            kernel_calls=on_kernel,
+            fallback_reason=reason,
+            operator_gain=gain,
+            share=share,
+            predicted_gain=None if gain is None else 1 / (1 - share + share / gain),
+            note=_note(gain, gains[-1]),
+        )
+
+
+def _note(operator_gain: float | None, gain_high: float) -> str:
+    if operator_gain is None:
+        return "the operator was never called"
+    if operator_gain > 1 > gain_high:
+        return "faster alone and slower in the model"
+    return "slower in the model" if gain_high < 1 else ""

@@ -1,0 +1,109 @@
+"""The operations that models can take from a package, and how models write them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Operation:
+    """An operation of models.
+
+    Attributes:
+        signatures: Operators of PyTorch; a module that runs all of one set computes the operation.
+        layers: Layers of the package that may replace a module or a function.
+        plain: The operation as models write it.
+        prepare: Returns the arguments of `plain` for those of the package's operator. It takes no
+            part in times: models have their values in this form.
+        functions: Functions in the files of models that compute the operation, with their names in
+            transformers' mapping of kernels.
+        activation: The activation that a gated MLP must have, in fp64.
+    """
+
+    signatures: tuple[frozenset[str], ...]
+    layers: tuple[str, ...]
+    plain: Callable[..., Tensor]
+    prepare: Callable[..., tuple[Any, ...]] = lambda *arguments: arguments
+    activation: Callable[[Tensor], Tensor] | None = None
+    functions: Mapping[str, str] = field(default_factory=dict)
+
+
+def _rms_norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
+    wide = x.float()
+    return weight * (wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + eps)).to(x.dtype)
+
+
+def _add_rms_norm(x: Tensor, residual: Tensor, weight: Tensor, eps: float) -> Tensor:
+    return _rms_norm(residual + x, weight, eps)
+
+
+def _rope_arguments(x: Tensor, cos: Tensor, sin: Tensor) -> tuple[Tensor, ...]:
+    """Returns heads before tokens, as a view, and whole tables in the type of x."""
+    c, s = (torch.cat((table, table), -1).to(x.dtype) for table in (cos, sin))
+    return x.transpose(0, 1), c, s
+
+
+def _rope(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    a, b = x[..., : x.shape[-1] // 2], x[..., x.shape[-1] // 2 :]
+    return x * cos + torch.cat((-b, a), -1) * sin
+
+
+def _halves(x: Tensor) -> tuple[Tensor, ...]:
+    return tuple(half.contiguous() for half in x.chunk(2, -1))
+
+
+def _swiglu(gate: Tensor, up: Tensor) -> Tensor:
+    return F.silu(gate) * up
+
+
+def _geglu(value: Tensor, gate: Tensor) -> Tensor:
+    return F.gelu(gate) * value
+
+
+def _softmax(x: Tensor) -> Tensor:
+    return F.softmax(x, dim=-1)
+
+
+def _cross_entropy(logits: Tensor, target: Tensor, ignore_index: int) -> Tensor:
+    return F.cross_entropy(logits.float(), target, ignore_index=ignore_index, reduction="none")
+
+
+def _layer_norm(x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> Tensor:
+    return F.layer_norm(x, (x.shape[-1],), weight, bias, eps)
+
+
+_FUNCTIONS = {"apply_rotary_pos_emb": "rotary_pos_emb"}
+_RMS = (frozenset({"rsqrt", "mean"}), frozenset({"_fused_rms_norm"}))
+_GATED = {
+    "silu": (frozenset({"silu", "mul"}),),
+    "gelu": (frozenset({"gelu", "mul"}),),
+}
+OPERATIONS: dict[str, Operation] = {
+    "rms_norm": Operation(_RMS, ("RMSNorm", "RMSNormZeroCentered"), _rms_norm),
+    "layer_norm": Operation((frozenset({"native_layer_norm"}),), ("LayerNorm",), _layer_norm),
+    "add_rms_norm": Operation(_RMS, (), _add_rms_norm),
+    "swiglu": Operation(
+        _GATED["silu"],
+        ("SwiGLUMLP", "SwiGLUMLPPacked"),
+        _swiglu,
+        _halves,
+        F.silu,
+    ),
+    "geglu": Operation(_GATED["gelu"], ("GeGLUMLP",), _geglu, _halves, F.gelu),
+    "softmax": Operation((frozenset({"_softmax"}),), (), _softmax),
+    "rope": Operation(
+        (frozenset({"neg", "cat", "mul", "add"}),),
+        ("RotaryPosEmb",),
+        _rope,
+        _rope_arguments,
+        functions=_FUNCTIONS,
+    ),
+    "cross_entropy": Operation((frozenset({"nll_loss_forward"}),), (), _cross_entropy),
+}
+"""By the name of the problem."""

@@ -1,0 +1,168 @@
+"""Replacements that are no layer: in decoder layers, of the attention, and of the loss."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import sys
+import textwrap
+from types import MethodType, ModuleType
+from typing import Any
+
+import torch
+from torch import nn
+
+from kernel_gym.packages.models.operations import OPERATIONS
+from kernel_gym.packages.models.probe import differs
+from kernel_gym.packages.models.rewrite import fused_forward
+from kernel_gym.packages.models.sites import Matches, Replaced, site_of, swap
+from kernel_gym.packages.models.trace import TracedModule, by_class
+
+NO_ATTENTION = "it does not call transformers' table of attention functions"
+ATTENTION = "kernel_gym_package"
+"""The name of attention with a package's softmax in transformers' table."""
+
+
+def replace_in_decoder_layers(
+    replaced: Replaced, sites: Matches, traced: list[TracedModule], kernel: ModuleType
+) -> None:
+    """Replaces forward methods of decoder layers in which a norm follows a residual sum."""
+    norms = {one.path: one for one, _ in sites}
+    reasons = dict.fromkeys(norms, "no residual sum comes before it in the forward method")
+    for kind, group in by_class(traced).items():
+        children = [name for name, _ in group[0].module.named_children()]
+        inner = [f"{one.path}.{name}" for one in group for name in children]
+        if not norms.keys() & set(inner):
+            continue
+        try:
+            forward, used = fused_forward(kind, kernel.layers.add_and_normalise)
+        except LookupError as error:
+            reasons |= {p: f"{kind.__name__}: {error}" for p in inner if p in norms}
+            continue
+        _bind(replaced, group, used, forward, norms, reasons)
+    for alone in by_class([norms[path] for path in reasons]).values():
+        for reason in dict.fromkeys(reasons[one.path] for one in alone):
+            same = [one for one in alone if reasons[one.path] == reason]
+            replaced.sites.append(site_of(same, frozenset({"rsqrt", "mean"}), reason=reason))
+
+
+def _bind(
+    replaced: Replaced,
+    group: list[TracedModule],
+    used: tuple[str, ...],
+    forward: Any,
+    norms: dict[str, TracedModule],
+    reasons: dict[str, str],
+) -> None:
+    """Prepares the fused method for all layers whose norms the operator computes."""
+    right: list[TracedModule] = []
+    for one in group:
+        paths = [f"{one.path}.{name}" for name in used]
+        wrong = [reason for path in paths if (reason := _norm_differs(norms.get(path)))]
+        if wrong:
+            reasons |= {path: wrong[0] for path in paths if path in norms}
+        else:
+            right.append(one)
+            for path in paths:
+                del reasons[path]
+    if right:
+        modules = [one.module for one in right]
+        how = {"replaced_by": "add_and_normalise", "mechanism": "rewritten forward method"}
+        replaced.sites.append(site_of(right, frozenset({"add", "rsqrt", "mean"}), **how))
+        methods = [(module, MethodType(forward, module)) for module in modules]
+        swap(replaced, methods)
+
+
+def _norm_differs(norm: TracedModule | None) -> str:
+    """Returns why a norm is not that of the operator."""
+    if norm is None:
+        return "the norm after its residual sum is no RMS norm"
+
+    class Plain(nn.Module):
+        def forward(self, hidden_states: torch.Tensor) -> torch.Tensor:
+            names = ("variance_epsilon", "eps", "epsilon", "norm_eps")
+            eps = next(getattr(self, name) for name in names if hasattr(self, name))
+            return OPERATIONS["rms_norm"].plain(hidden_states, self.weight, eps)
+
+    reason = differs(norm, Plain)
+    return f"its norm: {reason}" if reason else ""
+
+
+def replace_attention(
+    replaced: Replaced, sites: Matches, traced: list[TracedModule], kernel: ModuleType
+) -> None:
+    """Registers attention with the package's softmax, for models with the usual eager one.
+
+    The original is transformers' default, `sdpa`, which has its softmax inside a fused operator,
+    where the model supports it.
+    """
+    from transformers import AttentionInterface, AttentionMaskInterface
+    from transformers.masking_utils import eager_mask
+    from transformers.models.llama import modeling_llama
+
+    usual = _code(modeling_llama)
+    groups = by_class([one for one, _ in sites])
+    reasons = {kind: _attention_differs(kind, usual) for kind in groups}
+    whole = not any(reason for reason in reasons.values() if reason != NO_ATTENTION)
+    whole = whole and not all(reasons.values())
+    for kind, group in groups.items():
+        reason = reasons[kind] or ("" if whole else "another attention of the model differs")
+        how = {"replaced_by": "attention", "mechanism": "transformers.AttentionInterface"}
+        operators = frozenset({"_softmax"})
+        replaced.sites.append(site_of(group, operators, **({"reason": reason} if reason else how)))
+    if not whole:
+        return
+    original = "sdpa" if replaced.model._supports_sdpa else "eager"
+    replaced.model.set_attn_implementation(original)
+    AttentionInterface.register(ATTENTION, kernel.layers.attention)
+    AttentionMaskInterface.register(ATTENTION, eager_mask)
+    replaced.turn_on.append(lambda: replaced.model.set_attn_implementation(ATTENTION))
+    replaced.turn_off.append(lambda: replaced.model.set_attn_implementation(original))
+
+
+def _attention_differs(kind: type[nn.Module], usual: str) -> str:
+    """Returns why the attention of a class cannot be replaced; empty if it can."""
+    code = getattr(kind.forward, "__code__", None)
+    if code is None or "ALL_ATTENTION_FUNCTIONS" not in code.co_names:
+        return NO_ATTENTION
+    if _code(sys.modules[kind.__module__]) != usual:
+        return "its eager attention does more than scale, mask and softmax"
+    return ""
+
+
+def _code(module: ModuleType) -> str:
+    """Returns the eager attention of a module as code without annotations; empty if it has none."""
+    function = getattr(module, "eager_attention_forward", None)
+    if function is None:
+        return ""
+    tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+    return "\n".join(ast.unparse(node) for node in tree.body[0].body)  # type: ignore[attr-defined]
+
+
+def replace_loss(
+    replaced: Replaced, sites: Matches, traced: list[TracedModule], kernel: ModuleType
+) -> None:
+    """Replaces the loss of a causal language model."""
+    from transformers.loss.loss_utils import ForCausalLMLoss
+
+    model = replaced.model
+    top = [one for one in traced if one.module is model] or traced[:1]
+    operators = frozenset({"nll_loss_forward"})
+    original = model.loss_function
+    if not sites:
+        return
+    if original is not ForCausalLMLoss:
+        reason = f"its loss is {getattr(original, '__name__', original)}"
+        replaced.sites.append(site_of(top, operators, reason=reason))
+        return
+    how = {"replaced_by": "causal_lm_loss", "mechanism": "model.loss_function"}
+    replaced.sites.append(site_of(top, operators, **how))
+
+    def on() -> None:
+        model.loss_function = kernel.layers.causal_lm_loss
+
+    def off() -> None:
+        model.loss_function = original
+
+    replaced.turn_on.append(on)
+    replaced.turn_off.append(off)

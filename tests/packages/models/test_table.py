@@ -1,0 +1,43 @@
+"""The table of architectures on docs/deploy.md is the stored one, and says what it claims."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from benchmarks.deployment.architectures import ARCHITECTURES, GATED_GELU
+from benchmarks.deployment.packages import SOURCES
+from benchmarks.deployment.page import PAGE, deploy_page, stored_table
+from kernel_gym.packages.models.operations import OPERATIONS
+from kernel_gym.packages.models.report import Deployment
+
+
+def test_the_page_shows_the_stored_table():
+    text = PAGE.read_text(encoding="utf-8")
+    assert deploy_page(text, stored_table()) == text
+
+
+def test_each_architecture_has_each_package_with_a_result_or_a_reason():
+    table = stored_table()
+    assert {row["architecture"] for row in table} == {*ARCHITECTURES, GATED_GELU}
+    assert len(table) >= 40
+    for row in table:
+        assert list(row["packages"]) == list(SOURCES)
+        for cell in row["packages"].values():
+            assert _explained(cell), (row["architecture"], cell)
+
+
+def _explained(cell):
+    """Returns whether a cell is an error, or a deployment whose parts have results or reasons."""
+    if "error" in cell:
+        return bool(cell["error"])
+    parity, replaced = cell["parity"], cell["replaced"]
+    fields = {key: value for key, value in cell.items() if key not in ("parity", "replaced")}
+    deployment = Deployment.model_validate(fields | {"source_sha256": "", "stated_gain": 1.0})
+    assert (deployment.parity, deployment.replaced) == (parity, replaced)
+    sites = all(bool(site.replaced_by) != bool(site.reason) for site in deployment.sites)
+    return sites and (not replaced or bool(deployment.phases) or bool(deployment.failure))
+
+
+def test_every_operation_of_models_has_a_package_in_the_table():
+    assert set(SOURCES) == set(OPERATIONS)
+    assert all(not path or Path(path).is_file() for _, path in SOURCES.values())
