@@ -159,6 +159,7 @@ class PlanRecordings:
         dims: Mapping[str, int],
         time_steps: TimeSteps,
         seed: int,
+        execute: Execute | None = None,
     ) -> Failed | None:
         """Records a call again, a drawn number of times, and compares each plan with the kept one.
 
@@ -171,6 +172,7 @@ class PlanRecordings:
             dims: The dimensions of the call.
             time_steps: Times a plan for host code that tunes itself.
             seed: Draws the number. The candidate must not know it.
+            execute: Executes a plan for host code that reads values; None where it may not.
 
         Returns:
             The candidate's failure, if a recording fails or has another plan.
@@ -179,11 +181,12 @@ class PlanRecordings:
         kept = self._kept.get(form_key(request))
         if kept is None:
             return None
+        self._told.clear()
         drawn = random.Random(f"repeats {seed}").randint(MIN_REPEATS, MAX_REPEATS)
         most = max(1, MAX_REPEATED_STEPS // max(1, len(kept.plan.steps)))
         earlier = None
         for _ in range(min(drawn, most)):
-            again = self._record(request, RecordingAnswers(time_steps), earlier)
+            again = self._record(request, RecordingAnswers(time_steps, execute), earlier)
             if isinstance(again, Failed):
                 return again
             if text := difference(kept.plan, again.call.plan):

@@ -226,6 +226,8 @@ def _become(user: int, rooms: Rooms) -> None:
     if closed:
         os.setresuid(0, 0, 0)
         os.setresgid(0, 0, 0)
+        for path in (rooms.home, rooms.home / "tmp"):
+            os.chown(path, 0, 0)  # without capabilities the worker can enter its own folders only
         raise PermissionError(1, f"{closed[0]} is not readable for other users")
     for path in (rooms.home, rooms.home / "tmp"):
         os.chown(path, user, user)

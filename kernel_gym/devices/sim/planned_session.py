@@ -152,6 +152,26 @@ class PlannedSession(SimSession):
     def _recorded(
         self, inputs: Mapping[str, Value], dims: Mapping[str, int]
     ) -> PlannedCall | Failed:
+        if self._plans is not None and self._plans.again:
+            return self._plans.find(form_key(sketch(self._task, inputs, dims)), inputs)
+        time_steps = partial(self._time_steps, inputs, dims)
+        call = self._recordings.record(inputs, dims, time_steps, self._may_read(inputs, dims))
+        if self._plans is not None and isinstance(call, PlannedCall):
+            self._plans.keep(form_key(sketch(self._task, inputs, dims)), inputs, call)
+        return call
+
+    def _repeated(self, inputs: Mapping[str, Value], dims: Mapping[str, int]) -> Failed | None:
+        """Records a call again and again; stored plans have no recorder."""
+        if self._plans is not None and self._plans.again:
+            return None
+        time_steps, may_read = partial(self._time_steps, inputs, dims), self._may_read(inputs, dims)
+        return self._recordings.repeat(inputs, dims, time_steps, self._samples or 0, may_read)
+
+    def _may_read(
+        self, inputs: Mapping[str, Value], dims: Mapping[str, int]
+    ) -> Callable[[LaunchPlan], ExecutedPlan | Failed] | None:
+        """Returns what executes plans for host code that reads values; None where it may not."""
+
         def execute(plan: LaunchPlan) -> ExecutedPlan | Failed:
             output = plan.outputs[0] if len(plan.outputs) == 1 else None
             view = output if isinstance(output, BufferView) else None
@@ -165,21 +185,7 @@ class PlannedSession(SimSession):
                 lambda done, _: ExecutedPlan(done["form"], self._values(view, done["buffers"])),
             )
 
-        if self._plans is not None and self._plans.again:
-            return self._plans.find(form_key(sketch(self._task, inputs, dims)), inputs)
-        may_read = execute if self._task.problem.recorded else None
-        time_steps = partial(self._time_steps, inputs, dims)
-        call = self._recordings.record(inputs, dims, time_steps, may_read)
-        if self._plans is not None and isinstance(call, PlannedCall):
-            self._plans.keep(form_key(sketch(self._task, inputs, dims)), inputs, call)
-        return call
-
-    def _repeated(self, inputs: Mapping[str, Value], dims: Mapping[str, int]) -> Failed | None:
-        """Records a call again and again; stored plans have no recorder."""
-        if self._plans is not None and self._plans.again:
-            return None
-        time_steps = partial(self._time_steps, inputs, dims)
-        return self._recordings.repeat(inputs, dims, time_steps, self._samples or 0)
+        return execute if self._task.problem.recorded else None
 
     def _time_steps(
         self, inputs: Mapping[str, Value], dims: Mapping[str, int], plan: LaunchPlan, first: int

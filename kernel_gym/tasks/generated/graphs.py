@@ -129,6 +129,11 @@ def _reduce(name: str, torch: str, role: ChainRole = ChainRole.REDUCTION, flops:
 
 
 _CUBIC = "1.5957691216057308 * (x + 0.044715 * x * x * x)"
+_TANH = (
+    "tl.where(tl.abs({y}) < 0.15, {y} * (1.0 - {y} * {y} * (1.0 / 3.0 - {y} * {y} * (2.0 / 15.0 - "
+    "{y} * {y} * (17.0 / 315.0)))), 2.0 * tl.sigmoid(2.0 * {y}) - 1.0)"
+)
+"""The sigmoid alone loses the digits of small numbers; there it is the series, up to 1e-8."""
 _SQUARING = frozenset({"relu_squared", "mul_x", "mul_matrix"})
 _OF_COLUMNS = frozenset({"sigmoid", "silu", "relu"})
 """Activations of one number per row, as in squeeze and excitation."""
@@ -139,11 +144,11 @@ OPS: tuple[Op, ...] = (
     _act("silu", "F.silu({x})", "x * tl.sigmoid(x)", flops=4),
     _act("gelu", 'F.gelu({x}, approximate="tanh")', f"x * tl.sigmoid({_CUBIC})", flops=8),
     _act("sigmoid", "torch.sigmoid({x})", "tl.sigmoid(x)", positive=True, flops=3),
-    _act("tanh", "torch.tanh({x})", "2.0 * tl.sigmoid(2.0 * x) - 1.0", flops=5),
+    _act("tanh", "torch.tanh({x})", _TANH.format(y="x"), flops=5),
     _act(
         "softcap",
         "{c} * torch.tanh({x} / {c})",
-        "{c} * (2.0 * tl.sigmoid(2.0 * x / {c}) - 1.0)",
+        "{c} * " + _TANH.replace("{y}", "(x / {c})"),
         "30.0",
         flops=7,
     ),
