@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -30,16 +31,28 @@ def judges_page(text: str, rows: Sequence[JudgeVerdict]) -> str:
     commits = sorted({(row.judge, row.commit) for row in rows})
     settings = [f"- **{name}** ({one.repository}): {one.settings}" for name, one in _adapters()]
     compared = quick_rows(rows)
+    whole = rows_of_the_whole_corpus(rows, compared)
     parts = {
         "rates": score_table(compared),
         "kinds": kind_table(compared),
         "held-out": score_table(held_out(compared)),
+        "whole": score_table(whole),
+        "whole held-out": score_table(held_out(whole)),
         "settings": "\n".join(settings) + "\n",
         "commits": "\n".join(f"- {judge}: `{commit[:16]}`" for judge, commit in commits) + "\n",
     }
     for name, part in parts.items():
         text = _replaced(text, MARK.format(name), part)
     return text
+
+
+def rows_of_the_whole_corpus(
+    rows: Sequence[JudgeVerdict], compared: Sequence[JudgeVerdict]
+) -> list[JudgeVerdict]:
+    """Returns the rows of judges that have more than the rows that are compared."""
+    counts = Counter(row.judge for row in rows)
+    quick = Counter(row.judge for row in compared)
+    return [row for row in rows if counts[row.judge] > quick[row.judge]]
 
 
 def stored_rows(folder: Path = ROWS) -> list[JudgeVerdict]:
