@@ -17,6 +17,7 @@ from kernel_gym.training.stopping import Stopping
 if TYPE_CHECKING:
     from peft import PeftConfig
     from transformers import PreTrainedModel, PreTrainedTokenizerBase, Trainer
+    from trl import SFTConfig
 
 
 def sft(
@@ -50,7 +51,7 @@ def sft(
     """
     from datasets import Dataset
     from transformers.trainer_utils import get_last_checkpoint
-    from trl import SFTConfig, SFTTrainer
+    from trl import SFTTrainer
 
     examples = [
         {
@@ -59,7 +60,26 @@ def sft(
         }
         for row in rows
     ]
-    arguments = SFTConfig(
+    stopping = Stopping(journal.console)
+    trainer = SFTTrainer(
+        model=model,
+        args=_arguments(config, folder),
+        train_dataset=Dataset.from_list(examples),
+        processing_class=tokenizer,
+        callbacks=[journal.callback("sft"), stopping.callback()],
+        peft_config=lora(config),
+    )
+    quiet(trainer)
+    last = get_last_checkpoint(str(folder)) if folder.is_dir() else None
+    with stopping.listening() if config.sft.save_every else nullcontext():
+        trainer.train(resume_from_checkpoint=last)
+    return cast("PreTrainedModel", trainer.model)
+
+
+def _arguments(config: TrainConfig, folder: Path) -> SFTConfig:
+    from trl import SFTConfig
+
+    return SFTConfig(
         output_dir=str(folder),
         max_steps=config.sft.steps,
         per_device_train_batch_size=config.sft.batch,
@@ -75,20 +95,6 @@ def sft(
         seed=config.seed,
         **machine(),
     )
-    stopping = Stopping(journal.console)
-    trainer = SFTTrainer(
-        model=model,
-        args=arguments,
-        train_dataset=Dataset.from_list(examples),
-        processing_class=tokenizer,
-        callbacks=[journal.callback("sft"), stopping.callback()],
-        peft_config=lora(config),
-    )
-    quiet(trainer)
-    last = get_last_checkpoint(str(folder)) if folder.is_dir() else None
-    with stopping.listening() if config.sft.save_every else nullcontext():
-        trainer.train(resume_from_checkpoint=last)
-    return cast("PreTrainedModel", trainer.model)
 
 
 def machine() -> dict[str, Any]:
