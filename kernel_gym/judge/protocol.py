@@ -92,7 +92,7 @@ class PairedTiming:
     """After so many pairs the baseline is called twice in its own launcher too."""
     launcher_seconds: float = 0.3e-6
     """Most seconds that two launchers differ by. Of seven on an H200 two differed by 0.19 us."""
-    beside_share: float = 0.05
+    beside_share: float = 0.03
     """Largest share by which the baseline may be slower beside the candidate."""
     trimmed_share: float = 0.2
     """The share of effects that is cut off on each side before the mean (rule 14)."""
