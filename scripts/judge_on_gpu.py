@@ -4,9 +4,10 @@
 
 Parts: `smoke` (one evaluation, and what a call costs), `starts` (start kernels of the quickstart
 suite), `clock` (A/A and small differences), `attacks` (exploits for GPUs with their controls),
-`variants:COUNT/SEED` (variants of exploits and of honest kernels), `problems` (kernels of all own
-tasks), `honest:FOLDER` (other kernels), `rate` (evaluations a minute with four evaluators). Each
-part prints a table. Exit code 1 if an honest kernel or an attack is judged wrongly.
+`variants:COUNT/SEED` (variants of exploits and of honest kernels), `problems:PATTERNS` (kernels of
+all own tasks whose problem matches one of the patterns, which have commas between them),
+`honest:FOLDER` (other kernels), `rate` (evaluations a minute with four evaluators). Each part
+prints a table. Exit code 1 if an honest kernel or an attack is judged wrongly.
 """
 
 from __future__ import annotations
@@ -148,12 +149,17 @@ def variants(device: str, argument: str) -> bool:
 
 
 def problems(device: str, argument: str) -> bool:
-    """Evaluates the kernel of every own task in Triton, some evaluators at a time."""
+    """Evaluates the kernels of own tasks in Triton, some evaluators at a time.
+
+    The argument is a list of patterns of problems with commas between them, in the order of play.
+    """
     from kernel_gym.exploits.loader import Honest
     from kernel_gym.exploits.runner import runs_on
     from kernel_gym.tasks import get_task, task_ids
 
-    names = [name for name in task_ids() if name.startswith("triton2triton/")]
+    every = [name for name in task_ids() if name.startswith("triton2triton/")]
+    patterns = [f"triton2triton/{pattern}" for pattern in (argument or "*").split(",")]
+    names = list(dict.fromkeys(n for p in patterns for n in fnmatch.filter(every, p)))
     tasks = [task for task in map(get_task, names) if not task.problem.suite]
     chosen = [Honest(task.id, task, task.kernel_source) for task in tasks]
     return _played(device, [one for one in chosen if runs_on(one, device)])
@@ -178,7 +184,7 @@ def _played(device: str, candidates: list[Any]) -> bool:
             if record.speedup_low:
                 worst = max(worst, record.speedup_low / low)
             paid = [c.speedup_low for c in (record, *finding.controls)]
-            text = f"{record.outcome} {paid} {'' if finding.right else record.message[:160]}"
+            text = f"{record.outcome} {paid} {'' if finding.right else _reason(record)}"
             verdict = "right" if finding.right else "WRONG"
             print(f"{verdict} {finding.candidate.name}: {text}", flush=True)
             if time.monotonic() > END[0]:
@@ -191,6 +197,13 @@ def _played(device: str, candidates: list[Any]) -> bool:
         flush=True,
     )
     return right == played
+
+
+def _reason(record: Any) -> str:
+    """Returns the message of a record, and of the workload that failed first."""
+    failed = next((w for w in record.workloads if w.message), None)
+    where = f"; {failed.dims} {failed.distribution}: {failed.message[:200]}" if failed else ""
+    return f"{record.message[:160]}{where}"
 
 
 def _evaluators(device: str) -> int:
