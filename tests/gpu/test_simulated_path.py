@@ -114,7 +114,7 @@ def test_two_sides_are_compared_on_fresh_inputs(gpu):
         assert isinstance(result, PairedResult), result
         assert result.graph
         assert result.slowed == 0
-        assert len(result.alone) == 2 * -(-len(result.effects) // TIMING.alone_every)
+        assert len(result.checks) == -(-len(result.effects) // TIMING.alone_every)
         assert result.interval.mean == pytest.approx(0.0, abs=0.02)
         assert deferred.check() == ""
 

@@ -35,8 +35,9 @@ class PairedResult:
     baseline: list[float] = field(default_factory=list)
     """Seconds of the baseline in each pair."""
     candidate: list[float] = field(default_factory=list)
-    alone: list[float] = field(default_factory=list)
-    """Seconds of the baseline in its own launcher; empty if it never ran beside the candidate."""
+    checks: list[tuple[float, float]] = field(default_factory=list)
+    """Seconds of the baseline beside the candidate and in its own launcher, on the same inputs;
+    empty if it never ran beside the candidate."""
     graph: bool = True
     """Whether calls were replays of graphs."""
 
@@ -48,7 +49,7 @@ class PairedResult:
     @property
     def interval(self) -> LogRatioInterval:
         """The interval of all pairs so far. It is wider if the sides had two launchers."""
-        between = 0.0 if self.alone else TIMING.launcher_seconds / self.candidate_seconds
+        between = 0.0 if self.checks else TIMING.launcher_seconds / self.candidate_seconds
         paired = interval(self.effects)
         return LogRatioInterval(paired.mean, paired.half + between)
 
@@ -66,13 +67,13 @@ class PairedResult:
     def slowed(self) -> float:
         """The share by which the baseline was slower beside the candidate than alone.
 
-        It is 0 if the difference is what two launchers may differ by.
+        It is the median of the checks, each of which compares calls on the same inputs, as times
+        may depend on them. It is 0 if the difference is what two launchers may differ by.
         """
-        if not self.alone:
+        excess = [(beside - TIMING.launcher_seconds) / alone - 1 for beside, alone in self.checks]
+        if not excess or statistics.median(excess) <= TIMING.beside_share:
             return 0.0
-        alone, beside = statistics.median(self.alone), self.baseline_seconds
-        allowed = TIMING.launcher_seconds + TIMING.beside_share * alone
-        return beside / alone - 1 if beside - alone > allowed else 0.0
+        return statistics.median(beside / alone for beside, alone in self.checks) - 1
 
 
 @dataclass(frozen=True)
@@ -158,7 +159,8 @@ class PairedBenchmark:
             return wrong
         baseline, candidate = pair if baseline_first else reversed(pair)
         if self._beside is not None and (number or 0) % TIMING.alone_every == 0:
-            result.alone += self._alone_twice(inputs)
+            alone = self._alone_twice(inputs)
+            result.checks.append((baseline, alone[0 if baseline_first else 1]))
         result.baseline.append(baseline)
         result.candidate.append(candidate)
         return None

@@ -53,7 +53,7 @@ class Attempt:
 def compared(baseline):
     """A comparison in which the baseline takes so long beside the candidate."""
     pairs = TIMING.min_pairs
-    return PairedResult([baseline] * pairs, [SECONDS] * pairs, [SECONDS] * 3)
+    return PairedResult([baseline] * pairs, [SECONDS] * pairs, [(baseline, SECONDS)] * 3)
 
 
 def timed(monkeypatch, *baselines):

@@ -52,7 +52,7 @@ def test_both_sides_are_timed_in_the_launcher_of_the_candidate():
     assert not beside.calls
     firsts = {order[0] for order in candidate.orders}
     assert firsts == {beside, candidate}
-    assert len(result.alone) == 2 * -(-TIMING.min_pairs // TIMING.alone_every)
+    assert len(result.checks) == -(-TIMING.min_pairs // TIMING.alone_every)
 
 
 def test_a_difference_of_launchers_does_not_matter():
@@ -67,10 +67,28 @@ def test_a_baseline_that_is_slower_beside_the_candidate_is_found():
     assert result.slowed == pytest.approx(0.5)
 
 
+def test_a_time_that_depends_on_the_inputs_is_no_slower_baseline():
+    """The few inputs that the baseline has alone may be quicker ones than those of all pairs."""
+    of_inputs = [1e-5 * (1 + 0.5 * (number % TIMING.alone_every)) for number in range(12)]
+    seconds = [1e-5]
+
+    def draw():
+        seconds[0] = of_inputs.pop(0) if of_inputs else 1e-5
+        return {}
+
+    sides = [Side(lambda: seconds[0]) for _ in range(3)]
+    setup = PairedSetup(
+        draw, lambda i, kept: TimedCall(1, ()), lambda i, c: None, lambda: 0.0, random.Random(5)
+    )
+    result = PairedBenchmark(*sides, setup).run()
+    assert len(set(result.baseline)) == TIMING.alone_every
+    assert result.slowed == 0
+
+
 def test_two_launchers_widen_the_interval():
     result, _ = compared(steady(1e-5), None, steady(1e-5))
     assert result.interval.half == pytest.approx(TIMING.launcher_seconds / 1e-5)
-    assert result.alone == []
+    assert result.checks == []
 
 
 def test_noise_needs_more_pairs_and_their_number_is_even():
