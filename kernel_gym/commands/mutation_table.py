@@ -41,6 +41,7 @@ def _row(report: MutationReport) -> Row:
         "killed": report.killed,
         "equivalent": [{"change": change, "rule": rule} for change, rule in report.equivalent],
         "survivors": list(report.survivors),
+        "left_out": list(report.left_out),
     }
 
 
@@ -56,6 +57,9 @@ def _show(reports: Sequence[MutationReport]) -> None:
     share = survivors / total if total else 0.0
     text = f"{total} mutants: {killed} killed, {survivors} survive ({share:.1%})"
     console.print(text, highlight=False)
+    for report in reports:
+        for workload in report.left_out:
+            console.print(f"left out, the reference fails: {report.problem} {workload}")
     rules = Counter(rule for report in reports for _, rule in report.equivalent)
     for rule, count in rules.most_common():
         console.print(f"{count} equivalent: {rule}", highlight=False)

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Annotated
+
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass
+
+from kernel_gym.policies.names import PolicyError
+from kernel_gym.storage.json_lines import first_line
 
 SAMPLING_PARAMS = "gym.json"
 """The file in a checkpoint that has its :class:`SamplingParams`."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=ConfigDict(extra="forbid", strict=True))
 class SamplingParams:
     """How a checkpoint is prompted and sampled. `gym.json` in a checkpoint of this project has it.
 
@@ -23,21 +28,27 @@ class SamplingParams:
     """
 
     prompt: str = "full"
-    max_tokens: int = 4096
-    temperature: float = 1.0
-    top_p: float = 1.0
-    top_k: int = 0
+    max_tokens: Annotated[int, Field(ge=1)] = 4096
+    temperature: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1.0
+    top_p: Annotated[float, Field(gt=0, le=1)] = 1.0
+    top_k: Annotated[int, Field(ge=0)] = 0
 
     @classmethod
     def of(cls, folder: Path) -> SamplingParams:
         """Reads the parameters of a checkpoint.
 
         Without `gym.json` they are those of its `generation_config.json`, if that one samples.
+
+        Raises:
+            PolicyError: A file states something else than these parameters.
         """
         path = folder / SAMPLING_PARAMS
-        if path.is_file():
-            return cls(**json.loads(path.read_text(encoding="utf-8")))
-        return cls._of_generation(folder)
+        try:
+            if path.is_file():
+                return _ADAPTER.validate_json(path.read_bytes())
+            return cls._of_generation(folder)
+        except ValidationError as error:
+            raise PolicyError(f"sampling of {folder}: {first_line(error)}") from None
 
     @classmethod
     def _of_generation(cls, folder: Path) -> SamplingParams:
@@ -55,4 +66,7 @@ class SamplingParams:
 
     def write(self, folder: Path) -> None:
         """Writes the parameters into a checkpoint."""
-        (folder / SAMPLING_PARAMS).write_text(json.dumps(asdict(self)) + "\n", encoding="utf-8")
+        (folder / SAMPLING_PARAMS).write_bytes(_ADAPTER.dump_json(self) + b"\n")
+
+
+_ADAPTER: TypeAdapter[SamplingParams] = TypeAdapter(SamplingParams)

@@ -30,6 +30,23 @@ class Boundary(RmsNorm):
     yardstick = reference
 
 
+class WrongForOneEpsilon(BlindToEpsilon):
+    """Its reference is refused wherever epsilon has the value of an end of its range."""
+
+    args = (*RmsNorm.args[:2], ScalarArg("eps", float, values=(1e-6, 1e-2)))
+
+    def reference(self, x, weight, eps):
+        return tuple(out * (1 + (eps > 1e-3)) for out in super().reference(x, weight, eps))
+
+
+def test_a_workload_that_the_reference_fails_kills_no_mutant():
+    report = mutation_test(WrongForOneEpsilon(), Scale.SIM, 0)
+    assert report.left_out
+    assert not any("eps=1e-06" in workload for workload in report.left_out)
+    assert report.killed > 0
+    assert mutation_test(get_problem("softmax"), Scale.SIM, 0).left_out == ()
+
+
 def test_a_fixed_argument_survives_where_the_data_does_not_show_it():
     report = mutation_test(BlindToEpsilon(), Scale.SIM, 0)
     assert report.survivors == ("eps is always 1e-06",)

@@ -124,6 +124,15 @@ def test_sampling_is_that_of_the_checkpoint_unless_it_is_asked_for(tmp_path):
     assert SamplingParams.of(tmp_path) == SamplingParams(temperature=0.5)
 
 
+@pytest.mark.parametrize(
+    "text", ['{"temprature": 1}', '{"top_p": 2}', '{"max_tokens": "9"}', "[]", "{", '{"top_k": -1}']
+)
+def test_a_malformed_file_of_sampling_is_one_line(tmp_path, text):
+    (tmp_path / "gym.json").write_text(text)
+    with pytest.raises(PolicyError, match="sampling of"):
+        SamplingParams.of(tmp_path)
+
+
 def test_a_checkpoint_that_states_no_sampling_has_the_defaults(tmp_path):
     checkpoint("a", tokenizer()).save_pretrained(tmp_path)
     assert SamplingParams.of(tmp_path) == SamplingParams() == SamplingParams.of(tmp_path / "none")
