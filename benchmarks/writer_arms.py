@@ -107,7 +107,7 @@ def figures(
     """
 
     def entry_of(id: str, **fields: Any) -> BenchmarkEntry:
-        return new_entry(id=f"transfer-{id}", command=COMMAND, **fields)
+        return new_entry(id=f"transfer-{id.replace('_', '-')}", command=COMMAND, **fields)
 
     entries = list(_of_arm("sft", _FIRST, first, defaults, entry_of))
     for arm, replies in arms.items():

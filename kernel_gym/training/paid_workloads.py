@@ -1,6 +1,6 @@
 """Which workloads GRPO pays for: the arms of the ablation of unseen shapes.
 
-The default pays for unseen workloads that each step draws again. `once` draws them once for the run.
+The default pays for unseen workloads that each step draws again. `once` draws them once in a run.
 `unpaid` pays for the train workloads alone, as the policy sees them in its prompt.
 """
 

@@ -58,8 +58,8 @@ def sft(
     tokens = encoded(tokenizer, texts, config.model.context)
     lengths = [len(ids) for ids in tokens["input_ids"]]
 
-    class ByLength(SFTTrainer):  # type: ignore[misc]  # TRL has no types
-        def _get_train_sampler(self, train_dataset: object = None) -> object:
+    class ByLength(SFTTrainer):
+        def _get_train_sampler(self, train_dataset: Any = None) -> Any:
             """Batches of similar lengths, without a pass over the dataset to learn them."""
             return LengthGroupedSampler(config.sft.batch, lengths=lengths)
 
@@ -95,9 +95,9 @@ def encoded(
     asked, answered = [], []
     for prompt, reply in texts:
         chat = [{"role": "user", "content": prompt}]
-        asked.append(_rendered(tokenizer, chat, add_generation_prompt=True))
+        asked.append(_rendered(tokenizer, chat, True))
         chat.append({"role": "assistant", "content": reply})
-        answered.append(_rendered(tokenizer, chat))
+        answered.append(_rendered(tokenizer, chat, False))
     read, ids = (
         tokenizer(side, add_special_tokens=False)["input_ids"] for side in (asked, answered)
     )
@@ -106,8 +106,11 @@ def encoded(
     return {"input_ids": ids, "labels": [[-100] * len(p[: len(i)]) + i[len(p) :] for p, i in pairs]}
 
 
-def _rendered(tokenizer: PreTrainedTokenizerBase, chat: list[dict[str, str]], **more: bool) -> str:
-    return cast("str", tokenizer.apply_chat_template(chat, tokenize=False, **more))
+def _rendered(
+    tokenizer: PreTrainedTokenizerBase, chat: list[dict[str, str]], reply_follows: bool
+) -> str:
+    text = tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=reply_follows)
+    return cast("str", text)
 
 
 def _arguments(config: TrainConfig, folder: Path) -> SFTConfig:

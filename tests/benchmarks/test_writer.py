@@ -79,10 +79,10 @@ def test_arms_are_compared_on_the_same_graphs():
     subject = writer_arms.figures(unpaid, arms, defaults, new_entry)
     figure = {e.id.removeprefix("transfer-"): float(e.value) for e in subject.entries}
     assert figure["sft-right"] == figure["unpaid-right"] == figure["unpaid-bound"] == 0.5
-    assert figure["each_step-right"] == figure["each_step-shown"] == 1.0
-    assert figure["each_step-right-gain"] == 0.5
-    assert figure["each_step-bound-gain"] == -0.5
-    assert figure["each_step-speed-new"] == 2.0
+    assert figure["each-step-right"] == figure["each-step-shown"] == 1.0
+    assert figure["each-step-right-gain"] == 0.5
+    assert figure["each-step-bound-gain"] == -0.5
+    assert figure["each-step-speed-new"] == 2.0
 
 
 @pytest.mark.parametrize(
