@@ -39,6 +39,8 @@ MAX_REPEATS = 2000
 """Draws in a row without a new kernel after which the space is taken to be exhausted."""
 SHARD = 4000
 """Most pairs that a process draws with one seed."""
+SPARE = 100
+"""Pairs that a shard draws beyond those that are missing, as others may have drawn the same."""
 
 _NAMES = frozenset({"id", "arg", "name"})
 """Fields of a syntax tree with names that may be changed."""
@@ -139,7 +141,7 @@ def draw_pairs(
         pool: ProcessPoolExecutor | None = None
         while (before := len(pairs)) < number:
             shards = -(-(number - before) // SHARD)
-            size = min(SHARD, number - before)
+            size = min(SHARD, number - before + SPARE)
             seeds = [f"{seed}/{drawn + shard}" for shard in range(shards)]
             drawn += shards
             if shards > 1 and pool is None:
@@ -152,7 +154,7 @@ def draw_pairs(
                 full = full and len(made) == size
                 for digest, row in made.items():
                     pairs.setdefault(digest, row)
-            if not full or len(pairs) < before + shards:
+            if len(pairs) < number and (not full or len(pairs) < before + shards):
                 raise CorpusError(f"found {len(pairs)} different kernels, expected {number}")
     return list(pairs.values())[:number]
 
