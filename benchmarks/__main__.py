@@ -14,6 +14,7 @@ from benchmarks import (
     scale,
     tasks_page,
     writer,
+    writer_arms,
 )
 from benchmarks.outside import app as outside
 from benchmarks.simulator import app as simulator
@@ -38,6 +39,7 @@ app.command()(compiled_graphs.compiled_graphs)
 app.command()(evaluation_cost.evaluation_cost)
 app.command()(hostile.hostile)
 app.command()(writer.writer)
+app.command()(writer_arms.writer_arms)
 
 if __name__ == "__main__":
     app()

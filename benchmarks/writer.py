@@ -36,6 +36,7 @@ CPU = "writer_cpu"
 PAGE = Path("docs/training-samples.md")
 _SHOWN_RIGHT = frozenset({Stage.ADVERSARIAL, Stage.UNSEEN, Stage.TIME, Stage.DONE})
 """Stages that follow the check of the train workloads."""
+_RIGHT = frozenset({Outcome.PASSED, Outcome.INVALID_TIMING})
 _FASTER = 1.02
 """Least ratio of speedups that counts as faster; below it lies the reward's own tolerance."""
 _PHASES = {START: "after SFT", FINAL: "after GRPO"}
@@ -60,7 +61,7 @@ def writer(
             for phase in _PHASES
             if (run / phase / REPLIES).exists()
         }
-        defaults = {s.task: s for s in _defaults(run, config, sorted(held_out), workers)}
+        defaults = default_scores(run, config, sorted(held_out), workers)
         subject = f"training-{name.replace('_', '-')}"
         results = figures(replies, defaults, entry_maker(subject, machine), name)
         store(subject, results)
@@ -71,8 +72,10 @@ def writer(
         typer.echo(f"{entry.metric}: {entry.value} {entry.unit} {entry.interval or ''}")
 
 
-def _defaults(run: Path, config: dict[str, Any], tasks: list[str], workers: int) -> list[Scored]:
-    """The evaluations of the default kernels, on the draws of the assessments."""
+def default_scores(
+    run: Path, config: dict[str, Any], tasks: Sequence[str], workers: int
+) -> dict[str, Scored]:
+    """Returns the evaluation of each task's default kernel, on the draws of the assessments."""
     gym = config["gym"]
     with make_executor(
         "local",
@@ -83,7 +86,8 @@ def _defaults(run: Path, config: dict[str, Any], tasks: list[str], workers: int)
     ) as executor:
         scorer = Scorer(executor, get_reward(gym["reward"]), run)
         sources = [kernel_source(graph_of(t), default_plan(graph_of(t))) for t in tasks]
-        return scorer(list(zip(tasks, sources, strict=True)), draw="assess")
+        scored = scorer(list(zip(tasks, sources, strict=True)), draw="assess")
+    return {s.task: s for s in scored}
 
 
 def figures(
@@ -110,12 +114,14 @@ def figures(
     for phase, rows in replies.items():
         entries += _of_checkpoint(phase, rows, defaults, entry_of)
     if set(replies) == set(_PHASES):
-        before, after = (_by_task(replies[phase]) for phase in _PHASES)
-        for what, value in (("accuracy", _right), ("reward", _reward)):
-            means = [[_mean(value, of[task]) for task in before] for of in (before, after)]
+        before, after = (by_task(replies[phase]) for phase in _PHASES)
+        for what, value in (("accuracy", right), ("reward", _reward)):
+            means = [[mean_of(value, of[task]) for task in before] for of in (before, after)]
             gain = paired(means[0], means[1])
             metric = f"Rise of the mean {what} on held-out graphs by GRPO"
-            entries.append(_entry(entry_of, f"grpo-{what}", metric, "", gain, paired_tasks=True))
+            entries.append(
+                estimate_entry(entry_of, f"grpo-{what}", metric, "", gain, paired_tasks=True)
+            )
     title = f"A policy that writes whole kernels, from nothing ({name}.toml)"
     return Subject(title=title, entries=tuple(entries))
 
@@ -127,33 +133,37 @@ def _of_checkpoint(
     kinds = {"": tuple(GraphSplit), "new-graphs": (GraphSplit.HELD_OUT_GRAPH,)}
     kinds["new-pairs"] = (GraphSplit.HELD_OUT_PAIR,)
     for kind, splits in kinds.items():
-        tasks = _by_task([row for row in rows if split_of(graph_of(row.task)) in splits])
+        tasks = by_task([row for row in rows if split_of(graph_of(row.task)) in splits])
         metric = f"Right on all shapes, {when}, {len(tasks)} held-out graphs"
         metric += f" ({kind.replace('-', ' ')})" if kind else ""
         name = f"{phase}-right-{kind}" if kind else f"{phase}-right"
-        yield _entry(new_entry, name, metric, "of replies", _share(tasks, _right))
-    tasks = _by_task(rows)
+        yield estimate_entry(new_entry, name, metric, "of replies", share_of(tasks, right))
+    tasks = by_task(rows)
     metric = f"Right on the shapes of the prompt, {when}"
-    yield _entry(new_entry, f"{phase}-shown", metric, "of replies", _share(tasks, _right_on_shown))
+    yield estimate_entry(
+        new_entry, f"{phase}-shown", metric, "of replies", share_of(tasks, right_on_shown)
+    )
+    metric = f"Right on the shapes of the prompt and wrong on others, {when}"
+    yield estimate_entry(new_entry, f"{phase}-bound", metric, "of replies", share_of(tasks, bound))
     for shapes, name in (("speedup", "shown"), ("unseen_speedup", "new")):
-        logs = {t: list(_log_ratios(own, defaults[t], shapes)) for t, own in tasks.items()}
+        logs = {t: list(log_ratios(own, defaults[t], shapes)) for t, own in tasks.items()}
         counts = [len(own) for own in logs.values()]
         mean = ratio([sum(own) for own in logs.values()], counts, np.exp)
         metric = f"Default kernel's time over that of right replies, {name} shapes, {when}"
         if mean.value is not None:
             entry_id = f"{phase}-speed-{name}"
-            yield _entry(new_entry, entry_id, metric, "times", mean, clock="modelled")
+            yield estimate_entry(new_entry, entry_id, metric, "times", mean, clock="modelled")
     least = math.log(_FASTER)
-    logs = {t: list(_log_ratios(own, defaults[t], "speedup")) for t, own in tasks.items()}
+    logs = {t: list(log_ratios(own, defaults[t], "speedup")) for t, own in tasks.items()}
     faster = [sum(log > least for log in own) for own in logs.values()]
     share = ratio(faster, [len(own) for own in logs.values()])
     metric = f"Right replies that are faster than the default kernel, {when}"
     if share.value is not None:
         unit = "of right replies"
-        yield _entry(new_entry, f"{phase}-faster", metric, unit, share, clock="modelled")
+        yield estimate_entry(new_entry, f"{phase}-faster", metric, unit, share, clock="modelled")
 
 
-def _entry(
+def estimate_entry(
     new_entry: NewEntry,
     name: str,
     metric: str,
@@ -162,6 +172,7 @@ def _entry(
     clock: str = "none",
     paired_tasks: bool = False,
 ) -> BenchmarkEntry:
+    """Returns an entry with the interval of an estimate, if it has one."""
     interval = None
     if estimate.low is not None and estimate.high is not None and estimate.low < estimate.high:
         kind = "95 % bootstrap interval over graphs" + (", paired" if paired_tasks else "")
@@ -178,7 +189,8 @@ def _entry(
     )
 
 
-def _by_task(rows: Sequence[CorpusRow]) -> dict[str, list[CorpusRow]]:
+def by_task(rows: Sequence[CorpusRow]) -> dict[str, list[CorpusRow]]:
+    """Returns the replies to each task, without those that the machine failed."""
     tasks: dict[str, list[CorpusRow]] = {}
     for row in rows:
         if row.outcome is not Outcome.INFRA:
@@ -186,28 +198,37 @@ def _by_task(rows: Sequence[CorpusRow]) -> dict[str, list[CorpusRow]]:
     return tasks
 
 
-def _share(tasks: dict[str, list[CorpusRow]], value: Callable[[CorpusRow], float]) -> Estimate:
+def share_of(tasks: dict[str, list[CorpusRow]], value: Callable[[CorpusRow], float]) -> Estimate:
+    """Returns the mean of a value over replies, with an interval over tasks."""
     return ratio([sum(map(value, own)) for own in tasks.values()], [*map(len, tasks.values())])
 
 
-def _mean(value: Callable[[CorpusRow], float], rows: Sequence[CorpusRow]) -> float:
+def mean_of(value: Callable[[CorpusRow], float], rows: Sequence[CorpusRow]) -> float:
+    """Returns the mean of a value over replies."""
     return sum(map(value, rows)) / len(rows)
 
 
-def _right(row: CorpusRow) -> float:
+def right(row: CorpusRow) -> float:
+    """Returns 1 for a reply that is right on all shapes."""
     return float(row.outcome is Outcome.PASSED)
 
 
-def _right_on_shown(row: CorpusRow) -> float:
+def right_on_shown(row: CorpusRow) -> float:
+    """Returns 1 for a reply that is right on the shapes of the prompt."""
     return float(row.stage in _SHOWN_RIGHT)
+
+
+def bound(row: CorpusRow) -> float:
+    """Returns 1 for a reply that is right on the shapes of the prompt and wrong on others."""
+    return right_on_shown(row) * float(row.outcome not in _RIGHT)
 
 
 def _reward(row: CorpusRow) -> float:
     return row.reward or 0.0
 
 
-def _log_ratios(rows: list[CorpusRow], default: Scored, shapes: str) -> Iterator[float]:
-    """Logarithms of the speedups of right replies over the default kernel's."""
+def log_ratios(rows: list[CorpusRow], default: Scored, shapes: str) -> Iterator[float]:
+    """Yields logarithms of the speedups of right replies over the default kernel's."""
     of_default = getattr(default.evaluation, shapes, None)
     for row in rows:
         own = getattr(row, shapes)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from kernel_gym.devices import describe
 from kernel_gym.episodes.episode import Prompt
 from kernel_gym.tasks import Task, train_workloads
 from kernel_gym.tasks.generated.kernels import compact_text
 from kernel_gym.tasks.generated.problem import generated_problem
 from kernel_gym.tasks.names import PREFIX
+from kernel_gym.tasks.problem import Scale
 
 
 def graph_prompt(device: str) -> Prompt:
@@ -16,18 +19,17 @@ def graph_prompt(device: str) -> Prompt:
     Args:
         device: A device name. The workloads have the sizes that it is timed with.
     """
-    scale = describe(device).scale
+    return partial(_write, describe(device).scale)
 
-    def write(task: Task) -> str:
-        problem = task.problem
-        if not problem.name.startswith(PREFIX):
-            raise ValueError(
-                f"task {task.id!r} has no graph: expected a generated one, or another prompt than "
-                "'graph'"
-            )
-        sizes = [list(workload.dims.values()) for workload in train_workloads(problem, scale)]
-        shown = ", ".join(" ".join(map(str, size)) for size in sizes)
-        graph = generated_problem(problem.name).graph
-        return f"{graph.dtype} {shown}\n{compact_text(graph)}\n"
 
-    return write
+def _write(scale: Scale, task: Task) -> str:
+    problem = task.problem
+    if not problem.name.startswith(PREFIX):
+        raise ValueError(
+            f"task {task.id!r} has no graph: expected a generated one, or another prompt than "
+            "'graph'"
+        )
+    sizes = [list(workload.dims.values()) for workload in train_workloads(problem, scale)]
+    shown = ", ".join(" ".join(map(str, size)) for size in sizes)
+    graph = generated_problem(problem.name).graph
+    return f"{graph.dtype} {shown}\n{compact_text(graph)}\n"

@@ -35,6 +35,8 @@ class Gym:
     reward: str = "kernel-opt"
     seed: int = 0
     """Seed of unseen workloads and data, together with the step and the secret of the run."""
+    unseen: Literal["each_step", "once", "unpaid"] = "each_step"
+    """How GRPO draws unseen workloads, or that it pays for the train workloads alone."""
     prompt: Literal["full", "brief", "graph", "launch", "profiled"] = "full"
 
 
@@ -58,6 +60,8 @@ class Corpus:
     """Pairs of generated graphs and kernels, in place of kernels of the training tasks."""
     max_depth: int = 4
     """Most operators of these graphs."""
+    bound: float = 0.0
+    """Share of the pairs whose kernel is right on the sizes of the prompt alone."""
 
 
 @dataclass(frozen=True)
@@ -180,6 +184,8 @@ class TrainConfig:
             self.gym.prompt,
             "'graph' with corpus.pairs",
         )
+        bound = self.corpus.bound
+        _expect(bound <= 1, "corpus.bound", bound, "a share from 0 to 1")
         depth = self.corpus.max_depth
         _expect(depth in DEPTHS, "corpus.max_depth", depth, f"one of {', '.join(map(str, DEPTHS))}")
         both = set(self.tasks.train) & set(self.tasks.held_out)

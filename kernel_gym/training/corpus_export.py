@@ -47,7 +47,7 @@ Structures of the kernels in `train`: {structures}.
   judges replies, and the `structure` and `schedule` of the kernel.
 - **Split**: one of ten pairs of operators that follow each other is held out, and one of ten chains
   of the others, whatever the dtypes and constants. Half of the held-out graphs have such a pair.
-- **Duplicates** are removed by the syntax tree, with names replaced by numbers.
+- **Duplicates**: no two pairs have the same prompt and the same syntax tree, with names replaced.
 - **Judged** means evaluated by kernel-gym on `{device}`: values against an fp64 oracle on train,
   adversarial and unseen workloads. A judged kernel that is not right is left out.
 """

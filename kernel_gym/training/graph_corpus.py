@@ -11,9 +11,12 @@ import ast
 import builtins
 import hashlib
 import itertools
+import multiprocessing
+import os
 import random
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack, suppress
 from enum import StrEnum
 
 from kernel_gym.episodes.episode import Prompt
@@ -22,12 +25,22 @@ from kernel_gym.tasks.generated.graphs import DEPTHS, GeneratedGraph, count, gra
 from kernel_gym.tasks.generated.problem import generated_id, generated_problem
 from kernel_gym.tasks.names import Mode, UnknownName
 from kernel_gym.training.corpus import CorpusError, CorpusRow
-from kernel_gym.training.graph_kernels import KernelPlan, draw_plan, kernel_source, writable
+from kernel_gym.training.graph_kernels import (
+    KernelPlan,
+    bound_plan,
+    draw_plan,
+    kernel_source,
+    writable,
+)
 
 HELD_OUT_SHARE = 10
 """One of this many pairs of operators is held out, and one of this many chains."""
 MAX_REPEATS = 2000
 """Draws in a row without a new kernel after which the space is taken to be exhausted."""
+SHARD = 4000
+"""Most pairs that a process draws with one seed."""
+SPARE = 100
+"""Pairs that a shard draws beyond those that are missing, as others may have drawn the same."""
 
 _NAMES = frozenset({"id", "arg", "name"})
 """Fields of a syntax tree with names that may be changed."""
@@ -104,34 +117,71 @@ def graph_of(task: str) -> GeneratedGraph:
     return generated_problem(task.rpartition("/")[2]).graph
 
 
-def draw_pairs(number: int, max_depth: int, seed: int, prompt: Prompt) -> list[CorpusRow]:
-    """Draws pairs of training graphs, each kernel with a syntax tree of its own.
+def draw_pairs(
+    number: int, max_depth: int, seed: int, prompt: Prompt, bound: float = 0.0
+) -> list[CorpusRow]:
+    """Draws pairs of training graphs: no two have both the same prompt and the same syntax tree.
+
+    They are drawn in shards, by several processes if there are several shards. The pairs do not
+    depend on the number of processes.
 
     Args:
         number: Number of pairs.
         max_depth: Most operators of a graph.
         seed: Seed of the draws.
-        prompt: Writes the prompts.
+        prompt: Writes the prompts, of which the first line ends with the sizes.
+        bound: Share of the draws with a kernel that is right on the sizes of the prompt alone.
 
     Raises:
         CorpusError: There are fewer different kernels.
     """
+    pairs: dict[str, CorpusRow] = {}
+    drawn = 0
+    with ExitStack() as stack:
+        pool: ProcessPoolExecutor | None = None
+        while (before := len(pairs)) < number:
+            shards = -(-(number - before) // SHARD)
+            size = min(SHARD, number - before + SPARE)
+            seeds = [f"{seed}/{drawn + shard}" for shard in range(shards)]
+            drawn += shards
+            if shards > 1 and pool is None:
+                workers = min(shards, os.cpu_count() or 1)
+                context = multiprocessing.get_context("spawn")
+                pool = stack.enter_context(ProcessPoolExecutor(workers, context))
+            jobs = [(size, max_depth, name, prompt, bound) for name in seeds]
+            full = True
+            for made in (pool.map if pool else map)(_shard, jobs):
+                full = full and len(made) == size
+                for digest, row in made.items():
+                    pairs.setdefault(digest, row)
+            if len(pairs) < number and (not full or len(pairs) < before + shards):
+                raise CorpusError(f"found {len(pairs)} different kernels, expected {number}")
+    return list(pairs.values())[:number]
+
+
+def _shard(job: tuple[int, int, str, Prompt, float]) -> dict[str, CorpusRow]:
+    """Draws pairs, each with its digest; fewer if no new one is found."""
+    number, max_depth, seed, prompt, bound = job
     rng = random.Random(f"plans {seed}")
-    pairs: list[CorpusRow] = []
-    trees: set[str] = set()
+    pairs: dict[str, CorpusRow] = {}
     repeats = 0
     for task in graph_tasks([GraphSplit.TRAIN], max_depth, f"pairs {seed}"):
-        if len(pairs) == number:
+        if len(pairs) == number or repeats > MAX_REPEATS:
             break
-        row = pair_of(task, draw_plan(graph_of(task), rng), prompt)
-        repeats += 1
-        if (tree := syntax_digest(row.source)) not in trees:
-            trees.add(tree)
-            pairs.append(row)
-            repeats = 0
-        if repeats > MAX_REPEATS:
-            raise CorpusError(f"found {len(pairs)} different kernels, expected {number}")
+        graph = graph_of(task)
+        plan = draw_plan(graph, rng)
+        row = pair_of(task, plan, prompt)
+        if rng.random() < bound:
+            row = pair_of(task, bound_plan(graph, rng, _shown_width(row.prompt)), prompt)
+        digest = syntax_digest(row.source) + row.prompt
+        repeats = repeats + 1 if digest in pairs else 0
+        pairs.setdefault(digest, row)
     return pairs
+
+
+def _shown_width(prompt: str) -> int:
+    """Returns the largest number of columns in a prompt."""
+    return max(int(size.split()[-1]) for size in prompt.splitlines()[0].split(","))
 
 
 def pair_of(task: str, plan: KernelPlan, prompt: Prompt) -> CorpusRow:

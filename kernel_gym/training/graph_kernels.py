@@ -3,8 +3,10 @@
 A :class:`KernelPlan` says how a graph is computed: which steps share a kernel, how much of a row a
 program holds at a time, and how many rows it computes. Every plan gives a whole submission. Names
 are short and follow from the numbers of steps, so that a small policy can write them: `h2` is the
-value after step 2, `s2` a sum of step 2, `m2`, `w2`, `b2` and `i2` its further inputs.
+value after step 2, `s2` a sum of step 2, `m2`, `w2`, `b2` and `i2` its further inputs. The result
+has the dtype of the input, as every generated graph asks.
 
+A program of several rows has blocks of at most 512 columns: where they are larger, and
 vectors load in another layout than rows, Triton exchanges them through LDS, which is too small.
 """
 
@@ -13,7 +15,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kernel_gym.tasks.generated.graphs import Extra, GeneratedGraph, OperatorKind, OperatorStep
 from kernel_gym.tasks.generated.kernels import ENTRY, extra_names, input_names
@@ -30,6 +32,7 @@ MAX_SHARED_BLOCK = 512
 ROWS = (1, 1, 2, 4)
 PROGRAMS = (32, 64, 128, 304)
 """Numbers of persistent programs; an MI300X has 304 compute units."""
+BOUND_WARPS = (4, 8, 16)
 _KINDS = (OperatorKind.POINT, OperatorKind.REDUCE, OperatorKind.NORM, OperatorKind.LAYOUT)
 _SUM, _TOP = ("tl.sum", "0.0"), ("tl.max", 'float("-inf")')
 _MEAN = "({h} - s{n} / cols)"
@@ -57,7 +60,8 @@ class KernelPlan:
 
     Attributes:
         structure: `whole` holds a row in a program, `persistent` one row after another in a fixed
-            number of programs; `chunks` passes over rows block by block.
+            number of programs; `chunks` passes over rows block by block. `bound` holds a row in a
+            block of constant size: it is right up to that width alone.
         size: The number of programs, or of elements of a row in a block, by structure; else 0.
         warps: Warps of a program, or for whole rows the elements for each warp.
         rows: Rows of a program at a time; more than one only in `chunks`.
@@ -93,6 +97,14 @@ def draw_plan(graph: GeneratedGraph, rng: random.Random) -> KernelPlan:
         places = range(1, len(graph.steps))
         cuts = sorted(rng.sample(places, min(len(places), rng.choice((1, 1, 2)))))
     return KernelPlan(structure, size, warps, rows, tuple(cuts))
+
+
+def bound_plan(graph: GeneratedGraph, rng: random.Random, width: int) -> KernelPlan:
+    """Draws a plan that is right on rows up to a width, rounded up to a power of two, alone."""
+    block = 1 << (width - 1).bit_length()
+    return replace(
+        draw_plan(graph, rng), structure="bound", size=block, warps=rng.choice(BOUND_WARPS), rows=1
+    )
 
 
 def default_plan(graph: GeneratedGraph) -> KernelPlan:
@@ -290,13 +302,13 @@ class _Part:
 
 def _host(graph: GeneratedGraph, plan: KernelPlan, parts: Sequence[_Part]) -> str:
     lines = ["rows, cols = x.shape"]
-    if plan.structure != "chunks":
+    if plan.structure in ("whole", "persistent"):
         lines.append("block = triton.next_power_of_2(cols)")
     for part in parts:
         width = graph.steps[part.last - 1].width
-        dtype = graph.dtype if part is parts[-1] else "float32"
+        dtype = "x.dtype" if part is parts[-1] else "torch.float32"
         shape = f"(rows, {'1' if width == '1' else 'cols'})"
-        new = f"h{part.last} = torch.empty({shape}, dtype=torch.{dtype}, device=x.device)"
+        new = f"h{part.last} = torch.empty({shape}, dtype={dtype}, device=x.device)"
         arguments = ", ".join([*part.arguments(), *_launch(plan)])
         lines += [new, f"{part.name}[{_grid(plan)}]({arguments})"]
     lines.append(f"return h{len(graph.steps)}")
@@ -310,7 +322,7 @@ def _grid(plan: KernelPlan) -> str:
 
 
 def _launch(plan: KernelPlan) -> Iterator[str]:
-    if plan.structure == "chunks":
+    if plan.structure in ("chunks", "bound"):
         rows = f", ROWS={plan.rows}" if plan.rows > 1 else ""
         yield f"BLOCK={plan.size}{rows}, num_warps={plan.warps}"
     else:

@@ -75,6 +75,8 @@ class Scorer:
         if executor.secret is PUBLIC:
             raise ValueError("the executor has no secret: a policy could compute what is drawn")
         self.executor, self.reward, self.seed = executor, reward, executor.seed
+        self.one_draw = ""
+        """The draw in place of every batch's own, if any."""
         self.ledger = folder / LEDGER
         self._known: set[Key] = set()
         self._writing = threading.Lock()
@@ -101,7 +103,7 @@ class Scorer:
             One result for each submission, in order. If the gym fails, the result is masked and the
             exception is logged with its traceback.
         """
-        seed = draw_seed(self.seed, draw)
+        seed = draw_seed(self.seed, self.one_draw or draw)
         waiting = [self._submit(task, source, seed) for task, source in batch]
         contexts = contexts or [Context()] * len(batch)
         scored = [

@@ -50,21 +50,24 @@ def sft(
         KeyboardInterrupt: A signal ended the training, and a checkpoint has been saved.
     """
     from datasets import Dataset
+    from transformers.trainer_pt_utils import LengthGroupedSampler
     from transformers.trainer_utils import get_last_checkpoint
     from trl import SFTTrainer
 
-    examples = [
-        {
-            "prompt": [{"role": "user", "content": row.prompt or prompt(get_task(row.task))}],
-            "completion": [{"role": "assistant", "content": row.reply or row.source}],
-        }
-        for row in rows
-    ]
+    texts = [(row.prompt or prompt(get_task(row.task)), row.reply or row.source) for row in rows]
+    tokens = encoded(tokenizer, texts, config.model.context)
+    lengths = [len(ids) for ids in tokens["input_ids"]]
+
+    class ByLength(SFTTrainer):
+        def _get_train_sampler(self, train_dataset: Any = None) -> Any:
+            """Batches of similar lengths, without a pass over the dataset to learn them."""
+            return LengthGroupedSampler(config.sft.batch, lengths=lengths)
+
     stopping = Stopping(journal.console)
-    trainer = SFTTrainer(
+    trainer = (ByLength if config.corpus.pairs else SFTTrainer)(
         model=model,
         args=_arguments(config, folder),
-        train_dataset=Dataset.from_list(examples),
+        train_dataset=Dataset.from_dict(tokens),
         processing_class=tokenizer,
         callbacks=[journal.callback("sft"), stopping.callback()],
         peft_config=lora(config),
@@ -74,6 +77,40 @@ def sft(
     with stopping.listening() if config.sft.save_every else nullcontext():
         trainer.train(resume_from_checkpoint=last)
     return cast("PreTrainedModel", trainer.model)
+
+
+def encoded(
+    tokenizer: PreTrainedTokenizerBase, texts: Sequence[tuple[str, str]], context: int
+) -> dict[str, list[list[int]]]:
+    """Encodes prompts and replies together, which a fast tokenizer does on all cores.
+
+    Args:
+        tokenizer: A tokenizer with a chat template.
+        texts: Pairs of a prompt and a reply.
+        context: Most tokens of a pair; the others are cut off.
+
+    Returns:
+        `input_ids` and `labels` of each pair. A label of -100 has no loss: the prompt's tokens.
+    """
+    asked, answered = [], []
+    for prompt, reply in texts:
+        chat = [{"role": "user", "content": prompt}]
+        asked.append(_rendered(tokenizer, chat, True))
+        chat.append({"role": "assistant", "content": reply})
+        answered.append(_rendered(tokenizer, chat, False))
+    read, ids = (
+        tokenizer(side, add_special_tokens=False)["input_ids"] for side in (asked, answered)
+    )
+    ids = [own[:context] for own in ids]
+    pairs = zip(read, ids, strict=True)
+    return {"input_ids": ids, "labels": [[-100] * len(p[: len(i)]) + i[len(p) :] for p, i in pairs]}
+
+
+def _rendered(
+    tokenizer: PreTrainedTokenizerBase, chat: list[dict[str, str]], reply_follows: bool
+) -> str:
+    text = tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=reply_follows)
+    return cast("str", text)
 
 
 def _arguments(config: TrainConfig, folder: Path) -> SFTConfig:
@@ -87,7 +124,7 @@ def _arguments(config: TrainConfig, folder: Path) -> SFTConfig:
         lr_scheduler_type="cosine",
         warmup_steps=max(config.sft.steps // 20, 1),
         max_length=config.model.context,
-        train_sampling_strategy="group_by_length" if config.corpus.pairs else "random",
+        dataset_kwargs={"skip_prepare_dataset": True},
         logging_steps=max(config.sft.steps // 10, 1),
         save_strategy="steps" if config.sft.save_every else "no",
         save_steps=config.sft.save_every or config.sft.steps,

@@ -36,6 +36,7 @@ from kernel_gym.training.corpus import CorpusRow, generate, read_corpus, write_c
 from kernel_gym.training.graph_corpus import draw_pairs
 from kernel_gym.training.grpo import grpo
 from kernel_gym.training.journal import Journal
+from kernel_gym.training.paid_workloads import paying
 from kernel_gym.training.scoring import Scorer
 from kernel_gym.training.sft import sft
 from kernel_gym.training.tiny import make_model, make_tokenizer
@@ -43,6 +44,10 @@ from kernel_gym.training.tiny import make_model, make_tokenizer
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+TOKENIZER_ROWS = 6000
+"""Most rows of a corpus that a new tokenizer is trained on; that takes a millisecond a row."""
+REPLIES_A_BATCH = 320
+"""Replies that a GPU generates together: a token of many costs as much time as one of a few."""
 CONFIG, HELD_OUT = "config.json", "held_out.toml"
 CORPUS, START, STEPS, FINAL = "corpus.jsonl", "sft", "grpo", "final"
 
@@ -106,7 +111,7 @@ class Training:
         corpus, seed = self.config.corpus, self.config.seed
         if corpus.pairs:
             self.log("corpus: drawing pairs of graphs and kernels")
-            return draw_pairs(corpus.pairs, corpus.max_depth, seed, self.prompt)
+            return draw_pairs(corpus.pairs, corpus.max_depth, seed, self.prompt, corpus.bound)
         self.log("corpus: evaluating variants")
         tasks = self.config.tasks.train
         return generate(self.scorer, tasks, corpus.per_task, seed, self.prompt)
@@ -133,7 +138,7 @@ class Training:
             self.config,
             model,
             tokenizer,
-            self.scorer,
+            paying(self.scorer, self.config.gym.unseen, self.config.tasks.train),
             self.prompt,
             self.folder / STEPS,
             self.journal,
@@ -149,6 +154,7 @@ class Training:
 
             model = AutoModelForCausalLM.from_pretrained(shape.path)
             return model, AutoTokenizer.from_pretrained(shape.path, padding_side="left")
+        rows = rows[:TOKENIZER_ROWS]
         texts = [row.prompt or self.prompt(get_task(row.task)) for row in rows]
         texts += [row.reply or row.source for row in rows]
         tokenizer = make_tokenizer(texts, shape.vocabulary, shape.tokens)
@@ -196,7 +202,8 @@ class Training:
         torch.manual_seed(config.seed)
         tasks, samples = config.tasks, config.assess.samples
         params.write(folder)
-        policy = HuggingFace.of(model, tokenizer, params, batch_size=samples)
+        batch = max(samples, REPLIES_A_BATCH if torch.cuda.is_available() else 1)
+        policy = HuggingFace.of(model, tokenizer, params, batch_size=batch)
         assessment = assess(
             policy, self.scorer, self.prompt, tasks.train, tasks.held_out, samples, step, folder
         )

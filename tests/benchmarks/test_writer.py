@@ -2,8 +2,12 @@
 
 import datetime
 
+import pytest
+
+from benchmarks import writer_arms
 from benchmarks.figures import BenchmarkEntry
 from benchmarks.writer import figures, samples_page
+from kernel_gym.errors import InputError
 from kernel_gym.records import Outcome, Stage
 from kernel_gym.training.corpus import CorpusRow
 from kernel_gym.training.graph_corpus import GraphSplit, graph_of, graph_tasks
@@ -56,12 +60,43 @@ def test_shares_and_speeds_are_those_of_the_replies():
     assert figure["final-right-new-graphs"] == 1.0
     assert figure["final-right-new-pairs"] == 0.0
     assert figure["final-shown"] == 1.0
+    assert figure["final-bound"] == 0.5
     assert figure["final-speed-shown"] == 2.0
     assert figure["final-speed-new"] == 2.0
     assert figure["final-faster"] == 1.0
     assert figure["grpo-accuracy"] == 0.5
     assert figure["grpo-reward"] == 0.2
     assert "sft-faster" not in figure
+
+
+def test_arms_are_compared_on_the_same_graphs():
+    wrong = reply(TASKS[1], Outcome.UNSEEN_FAILED, Stage.UNSEEN)
+    right = [reply(task, Outcome.PASSED, Stage.DONE, 4.0) for task in TASKS]
+    unpaid = {TASKS[0]: [right[0]], TASKS[1]: [wrong]}
+    each = {task: [row] for task, row in zip(TASKS, right, strict=True)}
+    defaults = {task: Scored(task, "", passing(2.0, 1.0, task), 0.3, 0.0, False) for task in TASKS}
+    arms = {"unpaid": unpaid, "each_step": each}
+    subject = writer_arms.figures(unpaid, arms, defaults, new_entry)
+    figure = {e.id.removeprefix("transfer-"): float(e.value) for e in subject.entries}
+    assert figure["sft-right"] == figure["unpaid-right"] == figure["unpaid-bound"] == 0.5
+    assert figure["each-step-right"] == figure["each-step-shown"] == 1.0
+    assert figure["each-step-right-gain"] == 0.5
+    assert figure["each-step-bound-gain"] == -0.5
+    assert figure["each-step-speed-new"] == 2.0
+
+
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        ({"gym": {"unseen": "once"}}, "one run for each value"),
+        ({"gym": {"unseen": "unpaid"}, "seed": 1}, "the runs once and unpaid differ in seed"),
+    ],
+)
+def test_arms_differ_in_what_is_paid_alone(other, message):
+    first = {"gym": {"unseen": "once", "workers": 2}, "seed": 0, "out": "a"}
+    assert writer_arms.arms_of([first, {**first, "gym": {"unseen": "unpaid"}}])
+    with pytest.raises(InputError, match=message):
+        writer_arms.arms_of([first, {**first, **other}])
 
 
 def test_samples_are_drawn_by_a_seed():

@@ -40,7 +40,7 @@ def test_pairs_are_the_same_for_a_seed_and_have_a_tree_of_their_own(pairs):
     prompt = graph_prompt("sim:gfx942")
     assert draw_pairs(150, 4, 0, prompt) == pairs
     assert draw_pairs(150, 4, 1, prompt) != pairs
-    assert len({syntax_digest(row.source) for row in pairs}) == len(pairs)
+    assert len({syntax_digest(row.source) + row.prompt for row in pairs}) == len(pairs)
     assert {row.structure for row in pairs} == {"whole", "persistent", "chunks"}
 
 
@@ -56,10 +56,29 @@ def test_no_held_out_pair_or_chain_is_in_training(pairs):
     assert any(held_out_pair(*pair) for pair in itertools.pairwise(names(held_out[-1])))
 
 
+def test_shards_of_several_processes_give_one_corpus_without_repeats(monkeypatch, pairs):
+    monkeypatch.setattr(graph_corpus, "SHARD", 100)
+    prompt = graph_prompt("sim:gfx942")
+    drawn = draw_pairs(150, 4, 0, prompt)
+    assert drawn[:75] == pairs[:75]
+    assert len({syntax_digest(row.source) + row.prompt for row in drawn}) == 150
+
+
+def test_a_share_of_the_pairs_is_bound_to_the_widest_row_of_the_prompt():
+    rows = draw_pairs(150, 4, 0, graph_prompt("sim:gfx942"), bound=0.3)
+    bound = [row for row in rows if row.structure == "bound"]
+    assert 20 < len(bound) < 70
+    for row in bound:
+        widest = max(int(size.split()[-1]) for size in row.prompt.splitlines()[0].split(","))
+        block = row.schedule["size"]
+        assert block // 2 < widest <= block
+        assert f"BLOCK={block}, " in row.source
+
+
 def test_an_exhausted_space_is_named(monkeypatch):
     monkeypatch.setattr(graph_corpus, "MAX_REPEATS", 0)
-    with pytest.raises(CorpusError, match=r"found \d+ different kernels, expected 100000"):
-        draw_pairs(100_000, 2, 0, lambda task: "")
+    with pytest.raises(CorpusError, match=r"found \d+ different kernels, expected 3000"):
+        draw_pairs(3000, 2, 0, lambda task: "")
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from kernel_gym.tasks.generated.graphs import count, graph
 from kernel_gym.training.graph_corpus import graph_of
 from kernel_gym.training.graph_kernels import (
     KernelPlan,
+    bound_plan,
     default_plan,
     draw_plan,
     kernel_source,
@@ -37,6 +38,15 @@ def executor():
 def test_each_structure_is_right_on_all_shapes(executor, plan):
     result = executor.evaluate(NORM, kernel_source(graph_of(NORM), plan), 0)
     assert result.outcome is Outcome.PASSED, result.message
+
+
+def test_a_bound_kernel_is_right_on_the_sizes_of_the_prompt_alone(executor):
+    plan = bound_plan(graph_of(NORM), random.Random(0), 2000)
+    assert plan.size == 2048
+    result = executor.evaluate(NORM, kernel_source(graph_of(NORM), plan), 0)
+    assert result.outcome is not Outcome.PASSED
+    assert all(w.passed for w in result.workloads if w.dims["cols"] <= 2048)
+    assert not any(w.passed for w in result.workloads if w.dims["cols"] > 2048)
 
 
 def test_a_kernel_with_another_step_is_wrong(executor):

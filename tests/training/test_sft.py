@@ -50,6 +50,36 @@ def train(folder, rows, journal):
     return sft(config, model, tokenizer, rows, prompt, folder / "sft", journal(folder))
 
 
+def test_labels_are_those_of_trl(rows):
+    from datasets import Dataset
+    from trl import SFTConfig, SFTTrainer
+
+    from kernel_gym.training.config import PolicyModel
+    from kernel_gym.training.sft import encoded
+    from kernel_gym.training.tiny import make_model, make_tokenizer
+
+    texts = [(row.prompt, row.source) for row in rows]
+    tokenizer = make_tokenizer([text for pair in texts for text in pair], 512, "clauses")
+    sides = ("prompt", "user"), ("completion", "assistant")
+    chats = [
+        {
+            side: [{"role": role, "content": text}]
+            for (side, role), text in zip(sides, pair, strict=True)
+        }
+        for pair in texts
+    ]
+    for context in (768, 100):
+        trainer = SFTTrainer(
+            model=make_model(tokenizer, PolicyModel(hidden=16, layers=1, heads=1), 0),
+            args=SFTConfig(max_length=context, use_cpu=True, bf16=False, report_to="none"),
+            train_dataset=Dataset.from_list(chats),
+            processing_class=tokenizer,
+        )
+        made = encoded(tokenizer, texts, context)
+        for name, values in made.items():
+            assert trainer.train_dataset[name][:] == values
+
+
 def test_an_interrupted_run_ends_with_the_same_weights(tmp_path, rows):
     import torch
 
