@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
+from benchmarks.marks import filled
 from kernel_gym.judges.adapter import NAMES, JudgeAdapter, load_adapter
 from kernel_gym.judges.page import kind_table, score_table
 from kernel_gym.judges.report import held_out, quick_rows
@@ -14,8 +15,7 @@ from kernel_gym.judges.verdicts import JudgeVerdict, read_verdicts
 ROWS = Path("benchmarks/results/judges")
 """Files of rows, one a judge, relative to a checkout."""
 PAGE = Path("docs/judges.md")
-MARK = "<!-- {}: written by `python -m benchmarks renew` -->"
-END = "<!-- end -->"
+RENEW = "python -m benchmarks renew"
 
 
 def judges_page(text: str, rows: Sequence[JudgeVerdict]) -> str:
@@ -26,7 +26,7 @@ def judges_page(text: str, rows: Sequence[JudgeVerdict]) -> str:
         rows: The rows of all judges.
 
     Raises:
-        ValueError: The page lacks a mark.
+        InputError: The page lacks a mark.
     """
     commits = sorted({(row.judge, row.commit) for row in rows})
     settings = [f"- **{name}** ({one.repository}): {one.settings}" for name, one in _adapters()]
@@ -42,7 +42,7 @@ def judges_page(text: str, rows: Sequence[JudgeVerdict]) -> str:
         "commits": "\n".join(f"- {judge}: `{commit[:16]}`" for judge, commit in commits) + "\n",
     }
     for name, part in parts.items():
-        text = _replaced(text, MARK.format(name), part)
+        text = filled(PAGE, text, name, RENEW, part)
     return text
 
 
@@ -62,11 +62,3 @@ def stored_rows(folder: Path = ROWS) -> list[JudgeVerdict]:
 
 def _adapters() -> list[tuple[str, JudgeAdapter]]:
     return [(name, load_adapter(name)) for name in NAMES]
-
-
-def _replaced(text: str, mark: str, part: str) -> str:
-    head, present, rest = text.partition(mark + "\n")
-    _, end, tail = rest.partition(END)
-    if not present or not end:
-        raise ValueError(f"{PAGE} lacks {mark}")
-    return f"{head}{mark}\n\n{part}\n{END}{tail}"
