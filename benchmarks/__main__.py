@@ -11,6 +11,7 @@ from benchmarks import (
     leaderboard,
     operators,
     page,
+    paper,
     renewal,
     scale,
     tasks_page,
@@ -39,6 +40,7 @@ app.command()(compiled_graphs.compiled_graphs)
 app.command()(evaluation_cost.evaluation_cost)
 app.command()(hostile.hostile)
 app.command()(leaderboard.leaderboard)
+app.command()(paper.paper)
 app.command()(writer.writer)
 
 if __name__ == "__main__":

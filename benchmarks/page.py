@@ -67,11 +67,11 @@ def _row(entry: BenchmarkEntry, machine: str) -> str:
         f"{count:,} {name.replace('_', ' ')}" for name, count in entry.counts.items()
     )
     when = f"`{entry.commit[:8]}`, {entry.date}"
-    cells = [metric, _figure(entry), counts, clock, machine, f"`{entry.command}`", when]
+    cells = [metric, figure_text(entry), counts, clock, machine, f"`{entry.command}`", when]
     return "| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |"
 
 
-def _figure(entry: BenchmarkEntry) -> str:
+def figure_text(entry: BenchmarkEntry) -> str:
     """Returns the value with its unit, interval and goal."""
     unit = "x" if entry.unit == "x" else f" {entry.unit}"
     if entry.value is None:

@@ -26,7 +26,7 @@ def deploy_page(text: str, table: list[dict[str, Any]]) -> str:
     Raises:
         InputError: The page lacks a mark.
     """
-    parts = {"counts": _counts(table), "architectures": _table(table), "reasons": _reasons(table)}
+    parts = {"counts": counts(table), "architectures": _table(table), "reasons": _reasons(table)}
     for name, part in parts.items():
         text = filled(PAGE, text, name, COMMAND, part)
     return text
@@ -44,7 +44,8 @@ def _cells(table: list[dict[str, Any]]) -> list[tuple[str, str, dict[str, Any]]]
     ]
 
 
-def _counts(table: list[dict[str, Any]]) -> str:
+def counts(table: list[dict[str, Any]]) -> str:
+    """Returns in one paragraph how many pairs of architecture and package are right."""
     cells = [cell for _, _, cell in _cells(table)]
     sited = [cell for cell in cells if cell.get("sites")]
     replaced = [cell for cell in sited if cell["replaced"]]
