@@ -12,6 +12,7 @@ from benchmarks import (
     operators,
     page,
     paper,
+    recording,
     renewal,
     scale,
     tasks_page,
@@ -41,6 +42,7 @@ app.command()(evaluation_cost.evaluation_cost)
 app.command()(hostile.hostile)
 app.command()(leaderboard.leaderboard)
 app.command()(paper.paper)
+app.command()(recording.recording)
 app.command()(writer.writer)
 
 if __name__ == "__main__":
