@@ -22,11 +22,11 @@ from benchmarks.figures import (
     Subject,
     load_benchmarks,
 )
-from benchmarks.judges_page import stored_rows
+from benchmarks.judges_page import judge_chart, stored_rows
 from benchmarks.page import figure_text
 from kernel_gym.commands.common import console, note, one_line_errors
 from kernel_gym.judges.page import score_table
-from kernel_gym.judges.report import JudgeScore, quick_rows, scores
+from kernel_gym.judges.report import quick_rows, scores
 
 TEMPLATE = Path("benchmarks/paper.md")
 BROWSERS = ("chromium-headless-shell", "chromium", "google-chrome")
@@ -92,7 +92,7 @@ def paper_page(template: str, benchmarks: Benchmarks) -> str:
         figure=lambda subject, name: figure_text(find_entry(benchmarks, subject, name)),
         table=lambda subject: results_table(find_subject(benchmarks, subject), benchmarks),
         judges=lambda: score_table(rows),
-        judge_chart=lambda: judge_chart(scores(rows)),
+        judge_chart=lambda: _figure(judge_chart(scores(rows))),
         deployment=lambda: counts(stored_table()),
     )
     body = markdown(environment.from_string(template).render(), extensions=["tables", "toc"])
@@ -104,8 +104,14 @@ def paper_page(template: str, benchmarks: Benchmarks) -> str:
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         "<title>kernel-gym: a technical report</title>\n"
-        f"<style>\n{styles}</style></head>\n<body><main>\n{wrapped}\n</main></body></html>\n"
+        f"<style>\n{styles}.wide table {{ min-width: 44rem; }}\n</style></head>\n"
+        f"<body><main>\n{wrapped}\n</main></body></html>\n"
     )
+
+
+def _figure(chart: str) -> str:
+    """Returns a chart as one line, which Markdown leaves as it is."""
+    return f"<figure>{chart.replace(chr(10), '')}</figure>"
 
 
 def find_subject(benchmarks: Benchmarks, subject: str) -> Subject:
@@ -143,35 +149,3 @@ def results_table(subject: Subject, benchmarks: Benchmarks) -> str:
         text = figure_text(entry)
         lines.append(f"| {metric} | {text} | {clock} | {machine}, {entry.date} |")
     return "\n".join(lines) + "\n"
-
-
-ROW, LABEL, BAR = 24, 170, 380
-"""Height of a row, width of the names and of the longest bar, in pixels."""
-
-
-def judge_chart(judged: list[JudgeScore]) -> str:
-    """Returns bars as SVG: the share of wrong and cheating kernels that each judge accepts."""
-    shares = []
-    for score in judged:
-        rates = score.accepted_wrong, score.accepted_cheats
-        number = sum(rate.number for rate in rates)
-        if number:
-            errors = sum(rate.errors for rate in rates)
-            shares.append((errors / number, score.judge, f"{errors} of {number}"))
-    height = ROW * len(shares) + 10
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {LABEL + BAR + 90} {height}" '
-        'role="img" font-family="system-ui, sans-serif" font-size="13">',
-        "<title>Wrong and cheating kernels that each judge accepts</title>",
-        "<style>text{fill:#1b2129}rect{fill:#0b62bf}@media(prefers-color-scheme:dark)"
-        "{text{fill:#e6e9ee}rect{fill:#6cb2ff}}</style>",
-    ]
-    for place, (share, judge, text) in enumerate(sorted(shares)):
-        top = ROW * place + 5
-        width = max(1.0, BAR * share)
-        parts += [
-            f'<text x="{LABEL - 8}" y="{top + 15}" text-anchor="end">{judge}</text>',
-            f'<rect x="{LABEL}" y="{top + 3}" width="{width:.1f}" height="{ROW - 8}"/>',
-            f'<text x="{LABEL + width + 6:.1f}" y="{top + 15}">{text}</text>',
-        ]
-    return "\n".join([*parts, "</svg>"]) + "\n"

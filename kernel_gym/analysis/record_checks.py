@@ -33,7 +33,7 @@ _REQUIRED, _OPTIONAL = (CONFIG, RESULTS), (ENDS, SESSIONS, SECRET)
 
 @dataclass(frozen=True)
 class RunFacts:
-    """What all records of a run agree on.
+    """Facts that all records of a run agree on.
 
     Attributes:
         device: The device that judged.

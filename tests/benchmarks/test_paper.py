@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks.figures import BenchmarkError, load_benchmarks
-from benchmarks.judges_page import stored_rows
-from benchmarks.paper import TEMPLATE, judge_chart, paper_page
+from benchmarks.judges_page import CHART, README, judge_chart, readme_page, stored_rows
+from benchmarks.paper import TEMPLATE, paper_page
 from kernel_gym.judges.report import quick_rows, scores
 
 ROOT = Path(__file__).parents[2]
@@ -36,6 +36,7 @@ def test_every_figure_of_the_report_is_stored(stored, monkeypatch):
     page = paper_page(template(), stored)
     assert "{{" not in page
     assert "http" not in page.replace("http://www.w3.org/2000/svg", "")  # nothing is loaded
+    assert page.count("<figure><svg") == 1
     entry = stored.subjects["suite"].entries[0]
     assert f"<strong>{entry.value}</strong> {entry.unit}" in page
 
@@ -54,6 +55,15 @@ def test_a_missing_result_names_its_command(stored, monkeypatch, call, message):
     monkeypatch.chdir(ROOT)
     with pytest.raises(BenchmarkError, match=message):
         paper_page(f"{{{{ {call} }}}}", stored)
+
+
+def test_the_readme_has_the_stored_rows_and_is_short():
+    rows = stored_rows(ROOT / "benchmarks/results/judges")
+    text = (ROOT / README).read_text(encoding="utf-8")
+    assert readme_page(text, rows) == text, "run: python -m benchmarks renew"
+    chart = judge_chart(scores(quick_rows(rows)))
+    assert (ROOT / CHART).read_text(encoding="utf-8") == chart, "run: python -m benchmarks renew"
+    assert len(text.split()) < 1000
 
 
 def test_the_chart_has_a_bar_for_each_judge():

@@ -83,7 +83,7 @@ def test_equal_runs_are_not_told_apart_and_have_one_digest(tmp_path):
     (board,) = build_leaderboard([first, second], tmp_path / "site").boards
     assert not board.rows[0].below.apart
     assert len({row.facts.digest for row in board.rows}) == 1
-    assert "not told apart" in (tmp_path / "site/index.html").read_text()
+    assert "not distinguished" in (tmp_path / "site/index.html").read_text()
 
 
 def test_other_versions_and_devices_have_tables_of_their_own(tmp_path):
