@@ -23,6 +23,7 @@ def template():
 
 @pytest.fixture(scope="module")
 def stored():
+    pytest.importorskip("markdown")  # of the extra `docs`
     return load_benchmarks(ROOT / "benchmarks/results")
 
 
