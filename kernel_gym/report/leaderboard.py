@@ -99,7 +99,7 @@ class Board:
 
 
 @dataclass(frozen=True)
-class Refused:
+class RefusedRun:
     """A folder whose figures do not follow from its records."""
 
     folder: str
@@ -111,7 +111,7 @@ class Leaderboard:
     """Everything that the site shows."""
 
     boards: tuple[Board, ...]
-    refused: tuple[Refused, ...]
+    refused: tuple[RefusedRun, ...]
 
     def as_dict(self) -> dict[str, object]:
         """Returns plain data for JSON, without the records."""
@@ -145,7 +145,7 @@ def build_leaderboard(folders: Sequence[Path], out: Path) -> Leaderboard:
             row = _row(store, facts, f"run-{number}", out)
         except StoreError as error:
             reason = inert_line(str(error).removeprefix(f"{folder}: "))
-            refused.append(Refused(inert_line(folder.name), reason))
+            refused.append(RefusedRun(inert_line(folder.name), reason))
             continue
         key = Board(
             tasks=tuple(sorted(store.config.tasks)),
