@@ -2,6 +2,7 @@
 # make test    every test, on all cores with one thread each
 # make lint    style, types and prose
 # make docs    the documentation site, into build/site; fails on a broken link
+# make paper   the technical report from the stored results, into build/paper
 # make setup   only the installation
 #
 # TORCH_INDEX  index to take PyTorch from, such as PyTorch's own CPU or ROCm index
@@ -10,7 +11,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
-.PHONY: demo test lint docs setup clean
+.PHONY: demo test lint docs paper setup clean
 
 VENV ?= .venv
 TORCH_INDEX ?=
@@ -36,6 +37,9 @@ lint: setup
 
 docs: $(STAMPS)/docs
 	NO_MKDOCS_2_WARNING=1 $(IN)/mkdocs build --strict --quiet
+
+paper: $(STAMPS)/docs
+	$(IN)/python -m benchmarks paper
 
 setup: $(STAMPS)/package
 

@@ -8,8 +8,11 @@ from benchmarks import (
     compiled_graphs,
     evaluation_cost,
     hostile,
+    leaderboard,
     operators,
     page,
+    paper,
+    recording,
     renewal,
     scale,
     tasks_page,
@@ -38,6 +41,9 @@ app.command()(scale.scale)
 app.command()(compiled_graphs.compiled_graphs)
 app.command()(evaluation_cost.evaluation_cost)
 app.command()(hostile.hostile)
+app.command()(leaderboard.leaderboard)
+app.command()(paper.paper)
+app.command()(recording.recording)
 app.command()(writer.writer)
 app.command()(writer_arms.writer_arms)
 

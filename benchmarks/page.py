@@ -27,8 +27,10 @@ Current figures only, one table a subject. `python -m benchmarks table` prints t
   except where a GPU is needed; those figures are as old as their date.
 - Rows of a GPU up to 2026-11-27 were measured with the former judge, in which a worker held the
   GPU. [Real GPUs](gpu.md) has the figures of the present one.
-- Nothing here ran on an AMD GPU.
+- Nothing here ran on an AMD GPU. Policies are compared on [the leaderboard](leaderboard.md).
 """
+_OWN_PAGES = ("leaderboard",)
+"""Subjects whose figures have a page of their own."""
 _HEAD = """\
 | metric | figure | speaks of | clock | machine | command | commit, date |
 |---|---|---|---|---|---|---|"""
@@ -52,7 +54,9 @@ def table(results: ResultsOption = Path("benchmarks/results")) -> None:
 def benchmark_page(benchmarks: Benchmarks) -> str:
     """Returns the page as Markdown."""
     parts = [_INTRODUCTION]
-    for subject in benchmarks.subjects.values():
+    for name, subject in benchmarks.subjects.items():
+        if name in _OWN_PAGES:
+            continue
         rows = [_row(entry, benchmarks.machines[entry.machine].name) for entry in subject.entries]
         parts.append("\n".join([f"## {subject.title}\n", _HEAD, *rows, ""]))
     machines = [f"- **{m.name}**: {m.description}" for m in benchmarks.machines.values()]
@@ -67,11 +71,11 @@ def _row(entry: BenchmarkEntry, machine: str) -> str:
         f"{count:,} {name.replace('_', ' ')}" for name, count in entry.counts.items()
     )
     when = f"`{entry.commit[:8]}`, {entry.date}"
-    cells = [metric, _figure(entry), counts, clock, machine, f"`{entry.command}`", when]
+    cells = [metric, figure_text(entry), counts, clock, machine, f"`{entry.command}`", when]
     return "| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |"
 
 
-def _figure(entry: BenchmarkEntry) -> str:
+def figure_text(entry: BenchmarkEntry) -> str:
     """Returns the value with its unit, interval and goal."""
     unit = "x" if entry.unit == "x" else f" {entry.unit}"
     if entry.value is None:

@@ -1,5 +1,6 @@
 """The one-file examples run, and stay short enough to be read at once."""
 
+import json
 import os
 import subprocess
 import sys
@@ -49,3 +50,16 @@ def test_the_problem_of_the_example_has_a_baseline_that_passes():
         *"--device sim:gfx942 --seed 0 --json".split(),
     )
     assert '"outcome": "passed"' in printed
+
+
+def test_the_notebook_runs_from_top_to_bottom(capsys):
+    notebook = json.loads((EXAMPLES / "first_reward.ipynb").read_text(encoding="utf-8"))
+    assert (notebook["nbformat"], notebook["nbformat_minor"]) == (4, 4)
+    cells = ["".join(c["source"]) for c in notebook["cells"] if c["cell_type"] == "code"]
+    names = {}
+    for number, cell in enumerate(cells, start=1):
+        exec(compile(cell, f"first_reward.ipynb, cell {number}", "exec"), names)
+    printed = capsys.readouterr().out
+    assert "wrong_values" in printed
+    assert "passed 0.15 best speedup: 1.0" in printed
+    assert not any(c.get("outputs") for c in notebook["cells"])  # a diff of results says nothing

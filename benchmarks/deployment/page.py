@@ -8,11 +8,12 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
+from benchmarks.marks import filled
+
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs/deploy.md"
 RESULTS = ROOT / "benchmarks/results/deployment"
-MARK = "<!-- {}: written by `python -m benchmarks.deployment` -->"
-END = "<!-- end -->"
+COMMAND = "python -m benchmarks.deployment"
 
 
 def deploy_page(text: str, table: list[dict[str, Any]]) -> str:
@@ -23,16 +24,11 @@ def deploy_page(text: str, table: list[dict[str, Any]]) -> str:
         table: The stored rows of architectures.
 
     Raises:
-        ValueError: The page lacks a mark.
+        InputError: The page lacks a mark.
     """
-    parts = {"counts": _counts(table), "architectures": _table(table), "reasons": _reasons(table)}
+    parts = {"counts": counts(table), "architectures": _table(table), "reasons": _reasons(table)}
     for name, part in parts.items():
-        mark = MARK.format(name)
-        head, present, rest = text.partition(mark + "\n")
-        _, end, tail = rest.partition(END)
-        if not present or not end:
-            raise ValueError(f"{PAGE} lacks {mark}")
-        text = f"{head}{mark}\n\n{part}\n{END}{tail}"
+        text = filled(PAGE, text, name, COMMAND, part)
     return text
 
 
@@ -48,7 +44,8 @@ def _cells(table: list[dict[str, Any]]) -> list[tuple[str, str, dict[str, Any]]]
     ]
 
 
-def _counts(table: list[dict[str, Any]]) -> str:
+def counts(table: list[dict[str, Any]]) -> str:
+    """Returns in one paragraph how many pairs of architecture and package are right."""
     cells = [cell for _, _, cell in _cells(table)]
     sited = [cell for cell in cells if cell.get("sites")]
     replaced = [cell for cell in sited if cell["replaced"]]

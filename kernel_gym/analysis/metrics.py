@@ -160,6 +160,16 @@ def headline(attempts: Sequence[EpisodeAttempt]) -> dict[str, Estimate]:
     return means
 
 
+def unseen_speedup(attempts: Sequence[EpisodeAttempt]) -> Estimate:
+    """The geometric mean of the speedups on unseen workloads, over the correct attempts."""
+
+    def speedup(attempt: EpisodeAttempt) -> float:
+        return (attempt.best.evaluation.unseen_speedup or 0.0) if attempt.best else 0.0
+
+    groups = list(by_task(attempts).values())
+    return mean_over(groups, lambda a: math.log(speedup(a)), np.exp, lambda a: speedup(a) > 0)
+
+
 class FastP(TypedDict):
     """The share of attempts above a speedup p."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -96,7 +96,9 @@ class Replayed:
         return (recorded, present) if present and recorded != present else None
 
 
-def replay(store: RunStore, executor: Executor) -> Iterator[Replayed]:
+def replay(
+    store: RunStore, executor: Executor, tasks: Collection[str] | None = None
+) -> Iterator[Replayed]:
     """Evaluates every recorded submission again, with its recorded seed and the run's secret.
 
     If times are modelled, every field except wall-clock times must agree bit for bit. If times are
@@ -105,6 +107,7 @@ def replay(store: RunStore, executor: Executor) -> Iterator[Replayed]:
     Args:
         store: The run.
         executor: Evaluates submissions, on the run's device and with its secret.
+        tasks: The tasks whose submissions are evaluated; by default all.
 
     Yields:
         One result for each submission, in order of completion.
@@ -114,7 +117,7 @@ def replay(store: RunStore, executor: Executor) -> Iterator[Replayed]:
     """
     from kernel_gym.executors import EvaluationRequest  # which loads PyTorch
 
-    records = [r for r in store.records() if r.evaluation.outcome is not Outcome.INFRA]
+    records = _to_repeat(store, tasks)
     if executor.secret.sha256 != secret_of(store).sha256:
         raise StoreError(f"{store.folder} was drawn with another secret than the executor's")
     requests = (EvaluationRequest(r.task, store.source(r), r.evaluation.seed) for r in records)
@@ -123,13 +126,16 @@ def replay(store: RunStore, executor: Executor) -> Iterator[Replayed]:
         yield Replayed(record, evaluation, _differences(record.evaluation, evaluation))
 
 
-def judge_again(store: RunStore) -> Iterator[Replayed | NoPlanError]:
+def judge_again(
+    store: RunStore, tasks: Collection[str] | None = None
+) -> Iterator[Replayed | NoPlanError]:
     """Judges every recorded submission again from its stored launch plans.
 
     No code of a submission runs. Submissions on which the machine failed are left out.
 
     Args:
         store: The run.
+        tasks: The tasks whose submissions are judged; by default all.
 
     Yields:
         One result for each submission, or why it cannot be judged from plans.
@@ -138,7 +144,7 @@ def judge_again(store: RunStore) -> Iterator[Replayed | NoPlanError]:
     from kernel_gym.evaluator import Evaluator
     from kernel_gym.tasks.registry import get_task
 
-    records = [r for r in store.records() if r.evaluation.outcome is not Outcome.INFRA]
+    records = _to_repeat(store, tasks)
     with Evaluator(store.config.device, secret=secret_of(store), plans=store.plans) as evaluator:
         for record in records:
             task, seed = get_task(record.task), record.evaluation.seed
@@ -151,6 +157,12 @@ def judge_again(store: RunStore) -> Iterator[Replayed | NoPlanError]:
                 yield error
                 continue
             yield Replayed(record, evaluation, _differences(record.evaluation, evaluation))
+
+
+def _to_repeat(store: RunStore, tasks: Collection[str] | None) -> list[TurnRecord]:
+    """Returns the records of some tasks, without those on which the machine failed."""
+    judged = (r for r in store.records() if r.evaluation.outcome is not Outcome.INFRA)
+    return [record for record in judged if tasks is None or record.task in tasks]
 
 
 def secret_of(store: RunStore) -> RunSecret:

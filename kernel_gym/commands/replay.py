@@ -12,6 +12,7 @@ from kernel_gym.commands.common import (
     FAILED,
     ExecutorOption,
     JsonOption,
+    TasksOption,
     console,
     executor_arguments,
     messages,
@@ -32,6 +33,7 @@ def replay(
     plans: Annotated[
         bool, typer.Option("--plans", help="Judge the stored launch plans; run no source.")
     ] = False,
+    task: TasksOption = None,
     json: JsonOption = False,
 ) -> None:
     """Evaluate every submission of a run again. Exit code 1 when a record comes out otherwise.
@@ -42,37 +44,43 @@ def replay(
 
     Examples: kernel-gym replay runs/demo
     kernel-gym replay runs/demo --plans
+    kernel-gym replay runs/demo --task triton2triton/softmax
     """
     from kernel_gym.analysis.replay import Replayed, judge_again, replay, secret_of
     from kernel_gym.executors import make_executor
-    from kernel_gym.storage.run_store import RunStore
+    from kernel_gym.storage.run_store import RunStore, StoreError
 
     with one_line_errors():
         store = RunStore(folder)
-    total = len(store.records())
+        for name in task or ():
+            if name not in store.config.tasks:
+                raise StoreError(f"{folder}: the run has no task {name}")
+    total = sum(not task or record.task in task for record in store.records())
     if plans:
         with one_line_errors():
-            steps = track(judge_again(store), "judging", total, console=messages, transient=True)
-            _show(store, [step for step in steps if isinstance(step, Replayed)], json)
+            steps = track(
+                judge_again(store, task or None), "judging", total, console=messages, transient=True
+            )
+            _show(store, [step for step in steps if isinstance(step, Replayed)], total, json)
         return
     with one_line_errors():
         arguments = executor_arguments(executor, store.config.device, None, workers)
         arguments["secret"] = secret_of(store)
         pool = make_executor(executor, **arguments)
     with pool:
-        steps = replay(store, pool)
+        steps = replay(store, pool, task or None)
         replayed = list(track(steps, "evaluating", total, console=messages, transient=True))
-    _show(store, replayed, json)
+    _show(store, replayed, total, json)
 
 
-def _show(store: RunStore, replayed: list[Replayed], json: bool) -> None:
-    """Says how many records came out the same, and which did not."""
+def _show(store: RunStore, replayed: list[Replayed], total: int, json: bool) -> None:
+    """Says how many of the records came out the same, and which did not."""
     position = {(r.task, r.sample, r.turn): i for i, r in enumerate(store.records())}
     replayed.sort(
         key=lambda record: position[record.record.task, record.record.sample, record.record.turn]
     )
     other = [record for record in replayed if not record.same]
-    skipped = len(position) - len(replayed)
+    skipped = total - len(replayed)
     if json:
         rows = [
             {

@@ -76,6 +76,10 @@ class RunStore:
         self.config = _read_config(folder)
         self._records = {_key(r): r for r in read_lines(folder / RESULTS, TurnRecord)}
         self._ends = {(e.task, e.sample): e for e in read_lines(folder / ENDS, EpisodeEnd)}
+        planned = set(self.config.tasks)
+        for task, *_ in (*self._records, *self._ends):
+            if task not in planned:
+                raise StoreError(f"{folder}: a record names {task!r}, no task of {CONFIG}")
 
     @classmethod
     def start(

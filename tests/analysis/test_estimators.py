@@ -14,6 +14,7 @@ from kernel_gym.analysis.estimators import (
     paired,
     pass_at_k,
     ratio,
+    sign_flip,
 )
 
 VALUES = [0.0, 0.0, 0.7, 1.3, 1.3, 4.0]
@@ -94,6 +95,16 @@ def test_one_task_has_no_interval_and_none_has_no_value():
     one = ratio([2.0, 0.0], [4, 0])
     assert (one.value, one.low, one.high) == (0.5, None, None)
     assert ratio([], []).value is None
+
+
+def test_a_sign_flip_test_counts_every_assignment_of_signs():
+    after = [3.0, 1.0, 2.0, -1.0]
+    sums = [np.dot(signs, after) for signs in itertools.product((1, -1), repeat=4)]
+    both_sides = 2 * np.mean([total >= sum(after) for total in sums])
+    assert sign_flip([0.0] * 4, after) == pytest.approx(both_sides)
+    assert sign_flip([1.0, 2.0], [1.0, 2.0]) == 1.0
+    rng = np.random.default_rng(0)
+    assert 0.05 < sign_flip(rng.normal(size=40), rng.normal(size=40)) <= 1.0
 
 
 def test_explained_deviance_is_the_g_test_over_the_null_deviance():

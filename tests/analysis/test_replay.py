@@ -81,6 +81,10 @@ def test_replay_finds_what_differs(tmp_path):
     )  # fmt: skip
     assert "2 of 2 came out the same" in run("replay", out, "--executor", "inline").stdout
     assert "2 of 2 came out the same" in run("replay", out, "--plans").stdout
+    one_task = ("--task", TASK, "--executor", "inline")
+    assert "2 of 2 came out the same; 0 left out" in run("replay", out, *one_task).stdout
+    other = run("replay", out, "--task", "hip2hip/rope", code=2).stderr
+    assert "has no task hip2hip/rope" in other
     source = out / RunStore(out).records()[1].source
     source.write_text("import ctypes\n")
     data = json.loads(run("replay", out, "--executor", "inline", "--json", code=1).stdout)

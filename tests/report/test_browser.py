@@ -8,7 +8,9 @@ import shutil
 import pytest
 
 from kernel_gym.report import write_report
+from kernel_gym.report.leaderboard import build_leaderboard
 from tests.report.runs import TASKS, many, measures, played
+from tests.report.test_leaderboard import played as ranked_run
 
 playwright = pytest.importorskip("playwright.sync_api")
 
@@ -192,3 +194,35 @@ def test_without_a_script_everything_can_be_read(browser, large):
     task.locator("summary").first.click()
     assert task.locator("pre.code").first.is_visible()
     context.close()
+
+
+@pytest.fixture(scope="module")
+def board(tmp_path_factory):
+    """The folder of a leaderboard of two runs."""
+    folder = tmp_path_factory.mktemp("board")
+    runs = [ranked_run(folder / name, name, speed) for name, speed in (("a", 1.0), ("b", 2.0))]
+    build_leaderboard(runs, folder / "site")
+    return folder / "site"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("page", ["index.html", "run-1/cells/1.html"])
+def test_a_leaderboard_fits_a_phone_is_readable_and_asks_for_nothing(browser, board, page, scheme):
+    address = (board / page).as_uri()
+    shown, told = opened(browser, address, PHONE, scheme)
+    assert told == [address]
+    assert shown.evaluate(OVERFLOW) <= 0
+    assert shown.evaluate(UNREADABLE)["poor"] == []
+    shown.close()
+
+
+def test_a_leaderboard_is_read_by_keyboard(browser, board):
+    shown, _ = opened(browser, (board / "index.html").as_uri())
+    reached = set()
+    for _ in range(20):
+        shown.keyboard.press("Tab")
+        reached.add(shown.evaluate("document.activeElement.getAttribute('aria-label')"))
+    cells = {name for name in reached if name and "reward" in name}
+    assert {"Ranks", "Best submissions"} <= reached
+    assert len(cells) == 12  # each cell of six tasks and two runs has a name of its own
+    shown.close()

@@ -1,16 +1,14 @@
-"""The page of an episode, and the leaderboard of runs."""
+"""The page of an episode."""
 
 import pytest
 
-from kernel_gym.commands.leaderboard import leaderboard
 from kernel_gym.episodes.episode import Episode
 from kernel_gym.policies import Reply
 from kernel_gym.policies.recording import record_turn
 from kernel_gym.records import KernelFacts, Outcome, Stage
 from kernel_gym.report.episode import write_episodes
-from kernel_gym.report.leaderboard import boards, write_leaderboard
 from kernel_gym.rewards import get_reward
-from kernel_gym.storage.json_lines import StoreError, append_line
+from kernel_gym.storage.json_lines import append_line
 from kernel_gym.storage.run_records import AgentStart, SubmissionTime
 from kernel_gym.storage.run_store import CLOCK, STARTS, TRANSCRIPTS, RunStore
 from kernel_gym.tasks import get_task
@@ -71,20 +69,3 @@ def test_without_times_there_is_one_plot(runs):
     store = RunStore(runs / "baseline")
     (path,) = write_episodes(store)
     assert (store.folder / path).read_text().count("<svg") == 1
-
-
-def test_runs_of_one_suite_are_ranked_with_their_commands(runs, tmp_path):
-    (board,) = boards([runs / "baseline", runs / "examples"])
-    assert [row.policy for row in board.rows] == ["examples", "baseline"]
-    assert (board.suite, board.clock) == (TASK, "modelled")
-    write_leaderboard([runs / "baseline", runs / "examples"], tmp_path / "board.html")
-    page = (tmp_path / "board.html").read_text()
-    assert "kernel-gym eval --policy examples &lt;b&gt;" in page
-    assert "<b>" not in page
-    with pytest.raises(StoreError, match="holds no run"):
-        boards([tmp_path])
-
-
-def test_the_command_writes_the_page(runs, tmp_path, capsys):
-    leaderboard([runs / "baseline"], tmp_path / "board.html")
-    assert "board.html" in capsys.readouterr().out

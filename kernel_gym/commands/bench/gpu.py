@@ -93,7 +93,15 @@ def timing(
         print_json({"repeats": repeats, "comparisons": rows})
         return
     table = Table(title=f"{repeats} comparisons of each kind on {rows[0]['device']}")
-    for header in ("workload", "more work", "us", "ratio", "half-width", "covered", "told apart"):
+    for header in (
+        "workload",
+        "more work",
+        "us",
+        "ratio",
+        "half-width",
+        "covered",
+        "distinguished",
+    ):
         table.add_column(header, justify="right")
     for row in rows:
         table.add_row(

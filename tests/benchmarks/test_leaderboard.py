@@ -1,0 +1,38 @@
+"""The stored figures of the leaderboard: their page is up to date, and they come from a board."""
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks.figures import load_benchmarks
+from benchmarks.leaderboard import PAGE, SUBJECT, leaderboard_figures, leaderboard_page
+from benchmarks.marks import filled
+from benchmarks.renewal import entry_maker
+from kernel_gym.errors import InputError
+from kernel_gym.report.leaderboard import build_leaderboard
+from tests.report.test_leaderboard import played
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_page_has_the_stored_figures():
+    text = (ROOT / PAGE).read_text(encoding="utf-8")
+    stored = load_benchmarks(ROOT / "benchmarks/results").subjects[SUBJECT]
+    assert leaderboard_page(text, stored) == text, "run: python -m benchmarks leaderboard"
+
+
+def test_a_board_becomes_figures(tmp_path):
+    runs = [played(tmp_path / name, name, speed) for name, speed in (("slow", 0), ("fast", 3.0))]
+    (board,) = build_leaderboard(runs, tmp_path / "site").boards
+    figures = leaderboard_figures(board, entry_maker(SUBJECT)).entries
+    values = {entry.id.removeprefix("leaderboard-"): float(entry.value) for entry in figures}
+    assert values["fast-execution-accuracy"] == 1.0
+    assert values["slow-execution-accuracy"] == 0.0
+    difference = values["fast-reward"] - values["slow-reward"]
+    assert values["fast-before-slow"] == pytest.approx(difference, abs=2e-3)
+    assert "unseen" not in " ".join(name for name in values if name.startswith("slow"))
+
+
+def test_a_page_without_its_mark_is_named():
+    with pytest.raises(InputError, match=r"page\.md: found no part 'figures'"):
+        filled(Path("page.md"), "text", "figures", "make", "part\n")
