@@ -1,4 +1,4 @@
-"""What the clock was compared with, and what that says of a launch that nobody measured.
+"""Points that the clock was compared with, and what they say of a launch that nobody measured.
 
 `compared.json` has a row for each measured point: its family, how far the modelled time missed, and
 what kind of launch it was. `kernel-gym bench clock --residuals FILE` writes it.

@@ -1,4 +1,4 @@
-"""What a call on the simulator used, and whether its time was ever compared."""
+"""Facts of a call on the simulator, and whether its time was ever compared."""
 
 from types import SimpleNamespace
 
@@ -37,9 +37,9 @@ def test_a_launch_like_compared_ones_has_an_interval():
 @pytest.mark.parametrize(("seconds", "reason"), [(2e-6, ""), (20e-6, "bound by nothing known")])
 def test_a_tenth_of_the_time_may_be_unknown(seconds, reason):
     facts = used("gfx942", (30e-6, {}), (seconds, {"bound_by": "nothing known"}))
-    found = facts.record(30e-6 + seconds)["uncalibrated"]
-    assert reason in found
-    assert bool(found) == bool(reason)
+    words = facts.record(30e-6 + seconds)["uncalibrated"]
+    assert reason in words
+    assert bool(words) == bool(reason)
 
 
 def test_operators_of_pytorch_are_named():

@@ -1,4 +1,4 @@
-"""What the clock was compared with, as the repository stores it, and what lies outside of it."""
+"""Rows of the clock's comparison with measured kernels, and what lies outside of them."""
 
 import math
 import statistics
