@@ -21,6 +21,7 @@ from benchmarks import (
 )
 from benchmarks.outside import app as outside
 from benchmarks.simulator import app as simulator
+from benchmarks.simulator import transposes
 
 app = typer.Typer(help="Measure kernel-gym itself.", no_args_is_help=True)
 
@@ -36,6 +37,7 @@ app.command()(tasks_page.tasks)
 app.command()(outside.outside)
 app.command()(simulator.simulator)
 app.command()(simulator.record)
+app.command()(transposes.transposes)
 app.command()(operators.operators)
 app.command()(scale.scale)
 app.command()(compiled_graphs.compiled_graphs)

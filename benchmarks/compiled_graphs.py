@@ -2,40 +2,70 @@
 
 from __future__ import annotations
 
-import json
 import random
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from benchmarks.figures import Subject
+from benchmarks.renewal import NewEntry, entry_maker, rounded, store
+from kernel_gym.commands.common import one_line_errors
+from kernel_gym.errors import InputError
+from kernel_gym.records import Record
+from kernel_gym.sim.constants import TIMING_MODEL_VERSION
+from kernel_gym.storage.json_lines import append_line, drop_cut_off, read_lines
 
 if TYPE_CHECKING:
     import torch
 
     from kernel_gym.programs.simulation import Simulation
 
+SUBJECT = "compiled-graphs"
 MAX_OPERATORS = 7
 ROWS, COLUMNS = (1, 7, 64, 256), (64, 100, 512, 1000)
 RTOL = {"float32": 1e-4, "float16": 2e-2, "bfloat16": 5e-2}
 """Eager PyTorch rounds between operators and a fused kernel does not."""
 
 
+class GraphRow(Record):
+    """One random graph: what it is, whether its values are right, and its two modelled times."""
+
+    number: int
+    seed: int
+    timing_model: str
+    operators: tuple[str, ...]
+    dtype: str
+    size: tuple[int, int]
+    error: float | None = None
+    eager: float | None = None
+    compiled: float | None = None
+    failed: str = ""
+    cpu_seconds: float = 0.0
+
+    @property
+    def right(self) -> bool:
+        """Whether the compiled graph gives eager PyTorch's values."""
+        return self.error is not None and self.error <= RTOL[self.dtype]
+
+
 def compiled_graphs(
-    count: Annotated[int, typer.Option(min=1, help="Graphs.")] = 300,
-    seed: Annotated[int, typer.Option(help="Draws the graphs, their sizes and their data.")] = 0,
-    out: Annotated[
-        Path | None, typer.Option(help="A JSON file, with the graphs that are wrong.")
+    out: Annotated[Path, typer.Argument(help="A file of JSON lines, which is continued.")],
+    count: Annotated[int, typer.Option(min=1, help="Graphs in all.")] = 300,
+    more: Annotated[
+        int | None, typer.Option(min=1, help="Run at most so many graphs now, of those left.")
     ] = None,
+    seed: Annotated[int, typer.Option(help="Draws the graphs, their sizes and their data.")] = 0,
 ) -> None:
     """Compile random graphs on the simulated GPU, and compare values and modelled times.
 
-    Example: kernel-gym sim -- python -m benchmarks compiled-graphs --count 20 --out graphs.json
-    """
-    import torch
+    The figures are stored when all graphs are there.
 
+    Example: kernel-gym sim -- python -m benchmarks compiled-graphs graphs.jsonl --more 50
+    """
     from kernel_gym.programs.simulation import simulation
 
     gpu = simulation()
@@ -43,36 +73,74 @@ def compiled_graphs(
         raise typer.BadParameter(
             "no simulated GPU here: put `kernel-gym sim --` before the command"
         )
+    with one_line_errors():
+        drop_cut_off(out)
+        rows = [row for row in read_lines(out, GraphRow) if row.number < count]
+        if any((row.seed, row.timing_model) != (seed, TIMING_MODEL_VERSION) for row in rows):
+            raise InputError(f"{out} has graphs of another seed or timing model")
+        known = {row.number for row in rows}
+        for number in [n for n in range(count) if n not in known][:more]:
+            rows.append(_run(gpu, number, seed))
+            append_line(out, rows[-1])
+            typer.echo(f"{len(rows)} of {count}: {rows[-1].failed or rows[-1].right}")
+        if len(rows) == count:
+            store(SUBJECT, figures(rows, entry_maker(SUBJECT)))
 
-    draw, start = random.Random(seed), time.process_time()
-    rows: list[dict[str, Any]] = []
-    torch.manual_seed(seed)
-    for number in range(count):
-        operators = _operators(draw)
-        dtype = draw.choice(sorted(RTOL))
-        size = draw.choice(ROWS), draw.choice(COLUMNS)
-        x, y = (torch.randn(size, device="cuda").to(getattr(torch, dtype)) for _ in range(2))
-        graph = _graph(operators)
-        torch._dynamo.reset()
-        row: dict[str, Any] = {"operators": operators, "dtype": dtype, "size": size}
-        try:
-            compiled = torch.compile(graph, dynamic=False)
-            error = _error(compiled(x, y), graph(x, y))
-        except Exception as failure:  # Inductor raises errors of many kinds
-            rows.append(row | {"failed": f"{type(failure).__name__}: {failure}"[:200]})
-            continue
-        seconds = [_seconds(gpu, call, x, y) for call in (graph, compiled)]
-        rows.append(
-            row
-            | {"right": error <= RTOL[dtype], "error": error, "eager": seconds[0]}
-            | {"compiled": seconds[1]}
-        )
-        typer.echo(f"{number + 1} of {count}: {rows[-1]['right']}")
-    summary = _summary(rows) | {"seed": seed, "cpu_seconds": round(time.process_time() - start)}
-    wrong = [row for row in rows if not row.get("right")]
-    if out is not None:
-        out.write_text(json.dumps({**summary, "wrong_graphs": wrong}, indent=1) + "\n")
-    typer.echo(json.dumps(summary))
+
+def _run(gpu: Simulation, number: int, seed: int) -> GraphRow:
+    """Runs one graph. Its number and the seed alone decide what it is."""
+    import torch
+
+    draw, start = random.Random(f"{seed} {number}"), time.process_time()
+    torch.manual_seed(draw.getrandbits(32))
+    row = GraphRow(
+        number=number,
+        seed=seed,
+        timing_model=TIMING_MODEL_VERSION,
+        operators=tuple(_operators(draw)),
+        dtype=draw.choice(sorted(RTOL)),
+        size=(draw.choice(ROWS), draw.choice(COLUMNS)),
+    )
+    kind = getattr(torch, row.dtype)
+    x, y = (torch.randn(row.size, device="cuda").to(kind) for _ in range(2))
+    graph = _graph(row.operators)
+    torch._dynamo.reset()
+    try:
+        compiled = torch.compile(graph, dynamic=False)
+        update: dict[str, Any] = {"error": _error(compiled(x, y), graph(x, y))}
+        update |= {"eager": _seconds(gpu, graph, x, y), "compiled": _seconds(gpu, compiled, x, y)}
+    except Exception as failure:  # Inductor raises errors of many kinds
+        update = {"failed": f"{type(failure).__name__}: {failure}"[:200]}
+    return row.model_copy(update={**update, "cpu_seconds": time.process_time() - start})
+
+
+def figures(rows: Sequence[GraphRow], new_entry: NewEntry) -> Subject:
+    """Returns the figures of graphs.
+
+    Args:
+        rows: The graphs.
+        new_entry: Makes an entry of this subject.
+    """
+    ratios = [row.eager / row.compiled for row in rows if row.eager and row.compiled]
+    command = f"kernel-gym sim -- python -m benchmarks compiled-graphs FILE --count {len(rows)}"
+    right = new_entry(
+        id="compiled-graphs-right",
+        metric="Random graphs of 2 to 7 operators whose compiled values are those of eager PyTorch",
+        value=sum(row.right for row in rows),
+        unit=f"of {len(rows)}",
+        command=command,
+    )
+    speedup = new_entry(
+        id="compiled-graphs-speedup",
+        metric="Eager time over that of Inductor's kernels, median of these graphs",
+        value=rounded(statistics.median(ratios), 1),
+        unit="times",
+        clock="modelled",
+        command=command,
+        note=f"Version {rows[0].timing_model} of the timing model; "
+        f"{sum(row.cpu_seconds for row in rows):.0f} processor seconds",
+    )
+    return Subject(title="torch.compile on the simulated GPU", entries=(right, speedup))
 
 
 def _operators(draw: random.Random) -> list[str]:
@@ -104,7 +172,7 @@ def _steps() -> dict[str, Callable]:
     }
 
 
-def _graph(operators: list[str]) -> Callable:
+def _graph(operators: Sequence[str]) -> Callable:
     steps = [_steps()[name] for name in operators]
 
     def graph(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
@@ -125,15 +193,3 @@ def _seconds(gpu: Simulation, call: Callable, *args: torch.Tensor) -> float:
     before = gpu.seconds
     call(*args)
     return gpu.seconds - before
-
-
-def _summary(rows: list[dict]) -> dict:
-    timed = [row for row in rows if "right" in row]
-    return {
-        "graphs": len(rows),
-        "right": sum(row["right"] for row in timed),
-        "failed": len(rows) - len(timed),
-        "median_speedup_over_eager": round(
-            statistics.median(row["eager"] / row["compiled"] for row in timed), 2
-        ),
-    }

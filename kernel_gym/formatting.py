@@ -61,6 +61,29 @@ def launch_part(result: WorkloadResult) -> str:
     return NOTHING if share is None else f"{duration(result.launch_seconds)} ({percent(share)})"
 
 
+def calibration(evaluation: Evaluation) -> list[str]:
+    """Says how far the modelled times of train workloads may be off, or why that is not known.
+
+    Measured times have no such lines.
+    """
+    results = [w for w in evaluation.workloads if w.split == "train" and w.candidate_seconds]
+    lines = []
+    known = [result for result in results if result.time_factor is not None]
+    if known:
+        ratio = known[0].speedup_factor
+        over = "" if ratio is None else f", a speedup over the baseline kernel by {factor(ratio)}"
+        lines.append(
+            f"{len(known)} of {len(results)} modelled times may be off by "
+            f"{factor(known[0].time_factor)} either way{over} (nine of ten kernels that nobody "
+            "compared are nearer)."
+        )
+    reasons = dict.fromkeys(result.uncalibrated for result in results if result.uncalibrated)
+    for reason in reasons:
+        count = sum(result.uncalibrated == reason for result in results)
+        lines.append(f"{count} of {len(results)} modelled times uncalibrated: {reason}.")
+    return lines
+
+
 def duration(seconds: float | None) -> str:
     """Formats a time in microseconds.
 

@@ -143,6 +143,15 @@ class WorkloadResult(Record):
         default=None,
         description="part of candidate_seconds that is the cost of launching; modelled only",
     )
+    time_factor: float | None = Field(
+        default=None, description="factor either way of candidate_seconds; modelled only"
+    )
+    speedup_factor: float | None = Field(
+        default=None, description="factor either way of speedup over a kernel; modelled only"
+    )
+    uncalibrated: Line = Field(
+        default="", description="why a modelled time has no factor, in words"
+    )
     plan_sha256: Name = Field(
         default="", description="digest of the launch plan that was checked and timed"
     )

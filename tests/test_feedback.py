@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernel_gym.feedback import MAX_CHARS, feedback
+from kernel_gym.formatting import calibration
 from kernel_gym.records import Clock, Element, KernelFacts, Outcome, Stage
 from kernel_gym.tasks.workload import Split
 from tests.records import evaluation, failure, passing, workload
@@ -235,3 +236,15 @@ def test_advice_names_the_size_that_fills_no_block():
     same = wrong.model_copy(update={"dims": right[0].dims})
     record = evaluation(Outcome.WRONG_VALUES, Stage.TRAIN, [*right, same])
     assert "Right with" not in feedback(TASK, record)
+
+
+def test_how_far_modelled_times_may_be_off_is_said_in_words():
+    known = LAUNCH_BOUND.model_copy(update={"time_factor": 2.5, "speedup_factor": 1.5})
+    unknown = LAUNCH_BOUND.model_copy(update={"uncalibrated": "nothing is like it"})
+    lines = calibration(
+        evaluation(Outcome.PASSED, workloads=(known, unknown, unknown), speedup=1.0)
+    )
+    assert lines[0].startswith("1 of 3 modelled times may be off by 2.5x either way")
+    assert "speedup over the baseline kernel by 1.5x" in lines[0]
+    assert lines[1:] == ["2 of 3 modelled times uncalibrated: nothing is like it."]
+    assert calibration(passing(2.0, 1.5)) == []  # measured

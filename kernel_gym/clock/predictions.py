@@ -14,9 +14,10 @@ from typing import Any
 
 from kernel_gym.clock.points import MeasuredTime, Point
 from kernel_gym.clock.predicting import READY
-from kernel_gym.clock.scores import FLOORS, Compared, as_measured
+from kernel_gym.clock.scores import FLOORS, Compared, as_measured, verdict_factor
 from kernel_gym.errors import InputError, KernelGymError
 from kernel_gym.sim.constants import TIMING_MODEL_VERSION
+from kernel_gym.sim.timing.compared import ComparedKernels, residual
 
 
 def header(points: Path, device: str) -> dict[str, str]:
@@ -149,8 +150,34 @@ def compare(
 
 
 def _compared(point: Point, prediction: dict[str, Any], time: MeasuredTime) -> Compared:
+    seconds = prediction["seconds"]
+    is_far = time.microseconds >= FLOORS * point.floor
     return Compared(
         *(point.identity, point.family, point.group, time.microseconds),
-        as_measured(prediction["seconds"], point.floor, point.overhead),
-        is_far=time.microseconds >= FLOORS * point.floor,
+        as_measured(seconds, point.floor, point.overhead),
+        verdict_factor(time.microseconds, seconds, point.overhead) if is_far else None,
+        seconds,
+        prediction["profile"],
     )
+
+
+def compared_kernels(first: dict[str, str], rows: Sequence[Compared]) -> ComparedKernels:
+    """Returns what the repository keeps of compared points: families, factors, kinds of launches.
+
+    Args:
+        first: The header of the predictions.
+        rows: The points.
+    """
+    groups: dict[str, int] = {}
+    kept = tuple(
+        residual(
+            row.family,
+            groups.setdefault(row.group, len(groups)),
+            row.factor,
+            row.seconds,
+            row.profile,
+        )
+        for row in rows
+        if row.factor is not None
+    )
+    return ComparedKernels(first["timing_model"], first["device"], first["triton"], kept)

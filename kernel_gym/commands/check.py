@@ -94,6 +94,7 @@ def _show(
     task: Task, evaluation: Evaluation, result: RewardResult, secret: str, json: bool
 ) -> None:
     from kernel_gym.feedback import feedback
+    from kernel_gym.formatting import calibration
     from kernel_gym.records import Outcome
 
     text = feedback(task, evaluation)
@@ -108,5 +109,7 @@ def _show(
     console.print(f"reward {reward}", highlight=False)
     console.print()
     console.print(text, markup=False, highlight=False, soft_wrap=True)
+    if lines := calibration(evaluation):
+        console.print("\n" + "\n".join(lines), markup=False, highlight=False, soft_wrap=True)
     if secret:
         console.print(f"\n{secret}", markup=False, highlight=False, soft_wrap=True)

@@ -141,6 +141,12 @@ class Call:
     them."""
     launch_seconds: float | None = None
     """The part of `seconds` that is launch overhead, or None if it is not known."""
+    time_factor: float | None = None
+    """The factor either way of `seconds`, where a model has an interval of it."""
+    ratio_factor: float | None = None
+    """The same of a ratio of two times of kernels for one problem."""
+    uncalibrated: str = ""
+    """Why a modelled time has no interval."""
     codes: frozenset[str] = frozenset()
     """Digests of the machine codes that were launched, where the device knows them."""
     audited: frozenset[str] = frozenset()

@@ -187,6 +187,9 @@ def _check(
             "candidate_seconds": call.seconds or None,
             "launches": call.launches,
             "launch_seconds": call.launch_seconds,
+            "time_factor": call.time_factor,
+            "speedup_factor": call.ratio_factor if attempt.task.baseline_source else None,
+            "uncalibrated": call.uncalibrated,
             "plan_sha256": call.plan,
             "plan_from": call.plan_from,
         }

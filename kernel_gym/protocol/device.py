@@ -233,6 +233,8 @@ class CallRecord(Answer):
     launches: int
     launch_seconds: float
     """The part of `seconds` that is the cost of launching."""
+    uncalibrated: str
+    """Why `seconds` has no interval; empty if it has one."""
     kernels: list[dict[str, object]]
     tuned: bool
     """Whether several new machine codes of one kernel were tried."""

@@ -12,6 +12,7 @@ from kernel_gym.analysis.summary import TaskSummary
 from kernel_gym.feedback import feedback
 from kernel_gym.formatting import (
     NOTHING,
+    calibration,
     describe,
     duration,
     factor,
@@ -68,6 +69,8 @@ class BestView:
     workloads: list[dict[str, str]]
     profiles: list[tuple[str, list[Bar]]]
     """The name of each profiled kernel, and what it spends its time on."""
+    calibration: list[str]
+    """How far modelled times may be off."""
     profiled: str
     """The workload that kernels and profiles belong to; empty if unknown."""
 
@@ -158,6 +161,7 @@ def _best(task: Task, record: TurnRecord, source: str, told: str) -> BestView:
         reference=Markup() if baseline else highlight_source(task.reference_source, "triton"),
         kernels=[_kernel(kernel) for kernel in (*evaluation.kernels, *evaluation.cross_kernels)],
         workloads=_workloads(evaluation),
+        calibration=calibration(evaluation),
         profiled=describe(result) if (result := profiled_workload(evaluation)) else "",
         profiles=[(plain_name(k.name), bars) for k in evaluation.kernels if (bars := _profile(k))],
     )

@@ -13,7 +13,7 @@ hardware table of the ROCm documentation. RECALLED: from [WP] AMD's CDNA3 white 
 AMD's CDNA3 instruction set manual or the data sheet, from memory. DERIVED: computed from published
 peaks. FITTED: chosen to meet a published figure, which is then no part of the validation. ASSUMED:
 our estimate, uncertain, to be calibrated against measurements. Absolute times are therefore
-indications; use the ratios and ranks. docs/timing-model.md explains how each constant is used.
+indications; use the ratios and ranks. docs/timing-assumptions.md explains how they are used.
 """
 
 from __future__ import annotations

@@ -4,13 +4,13 @@ import math
 
 import pytest
 
-from kernel_gym.clock.scores import Compared, as_measured, score
+from kernel_gym.clock.scores import Compared, as_measured, score, verdict_factor
 from kernel_gym.sim.constants import LAUNCH_S
 
 
-def rows(family, factor, times=(20.0, 40.0, 80.0), **ends):
+def rows(family, factor, times=(20.0, 40.0, 80.0), far=True):
     return [
-        Compared(f"{family}{i}", family, f"{family}|1", t, t * factor, **ends)
+        Compared(f"{family}{i}", family, f"{family}|1", t, t * factor, 1 / factor if far else None)
         for i, t in enumerate(times)
     ]
 
@@ -39,27 +39,30 @@ def test_regret_is_that_of_the_variant_that_the_model_calls_fastest():
 
 
 def test_times_near_the_floor_have_ranks_but_no_factor():
-    figures = score(rows("a", 3.0, is_far=False))["a"]
+    figures = score(rows("a", 3.0, far=False))["a"]
     assert (figures["points"], figures["far"]) == (3, 0)
     assert figures["median_factor"] is None
     assert figures["rho_in_groups"] == pytest.approx(1.0)
 
 
 def test_an_interval_comes_from_the_other_families():
-    times = tuple(20.0 + i for i in range(12))
-    spread = [
-        Compared(str(t), "a", "a|1", t, t * (2.0 if i % 2 else 0.5)) for i, t in enumerate(times)
-    ]
-    figures = score([*spread, *rows("b", 1.5, times), *rows("c", 9.0)])
-    assert figures["b"]["interval_factor"] == pytest.approx(9 / 2)
-    assert figures["b"]["covered"] == 1
-    assert figures["c"]["covered"] == 0
+    families = [rows(f"f{i}", 2.0) for i in range(9)]
+    figures = score([row for each in (*families, rows("odd", 4.0)) for row in each])
+    assert figures["odd"]["interval_factor"] == pytest.approx(2.0)
+    assert figures["odd"]["interval_covered"] == 0
+    assert figures["all"]["interval_factor"] == pytest.approx(4.0)
+    assert figures["all"]["interval_covered"] == pytest.approx(0.9)
+    assert (figures["all"]["interval_families"], figures["all"]["interval_level"]) == (10, 0.9)
 
 
-def test_few_points_bound_nothing():
-    figures = score([*rows("a", 0.5), *rows("b", 0.5)])
-    assert figures["a"]["interval_factor"] is None
-    assert figures["a"]["covered"] == 1
+def test_errors_of_a_whole_family_cancel_in_its_ratios():
+    figures = score([*rows("a", 0.5), *rows("b", 4.0)])
+    assert figures["all"]["ratio_factor"] == pytest.approx(1.0)
+    assert figures["all"]["interval_factor"] == pytest.approx(4.0)
+
+
+def test_a_verdict_states_the_launch_and_no_overhead():
+    assert verdict_factor(24.3, 12e-6, 4.3) == pytest.approx(22 / 12)
 
 
 def test_a_modelled_time_reads_as_a_measurement_does():

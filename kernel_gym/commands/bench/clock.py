@@ -5,8 +5,9 @@ from __future__ import annotations
 import random
 import tempfile
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
@@ -21,14 +22,17 @@ from kernel_gym.commands.common import (
     print_json,
 )
 
+if TYPE_CHECKING:
+    from kernel_gym.clock.points import Point
+
 _COLUMNS = {
     "far": ("far", "{:.0f}"),
     "modelled_over_measured": ("ratio", "{:.2f}"),
     "median_factor": ("factor", "{:.2f}"),
-    "within_1.25": ("1.25x", "{:.0%}"),
     "interval_factor": ("interval", "{:.2f}"),
-    "covered": ("covers", "{:.0%}"),
-    "groups": ("groups", "{:.0f}"),
+    "interval_covered": ("covers", "{:.0%}"),
+    "ratio_factor": ("of ratios", "{:.2f}"),
+    "ratio_covered": ("covers", "{:.0%}"),
     "rho_in_groups": ("rho", "{:.2f}"),
     "regret_worst": ("regret", "{:.0%}"),
 }
@@ -54,6 +58,10 @@ def clock(
     limit: Annotated[int | None, typer.Option(min=1, help="Draw so many points.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of the draw.")] = 0,
     device: Annotated[str, typer.Option(help="The architecture to simulate.")] = "gfx942",
+    residuals: Annotated[
+        Path | None,
+        typer.Option(dir_okay=False, help="File of what verdicts need: families and factors."),
+    ] = None,
     json: JsonOption = False,
 ) -> None:
     """Predict the times of measured kernels, then compare them with what was measured.
@@ -62,9 +70,8 @@ def clock(
 
     Example: kernel-gym bench clock --points points.jsonl --checkout GEAK-eval --out predicted.jsonl
     """
-    from kernel_gym.clock.points import read_measured, read_points
-    from kernel_gym.clock.predictions import compare, header, predict, read_predictions
-    from kernel_gym.clock.scores import score
+    from kernel_gym.clock.points import read_points
+    from kernel_gym.clock.predictions import header, predict
 
     with one_line_errors(), tempfile.TemporaryDirectory() as folder:
         chosen, refused = read_points(points)
@@ -76,21 +83,40 @@ def clock(
             raise typer.Exit(BAD_INPUT)
         with messages.status("predicting") as status:
             predict(chosen, checkout or [points.parent], out, header(points, device), status.update)
-        first, predictions = read_predictions(out)
-    rows, reasons = compare(chosen, predictions, read_measured(points))  # only now
-    reasons = {**refused, **reasons}
-    report = {
-        **first,
-        "points": len(chosen) + len(refused),
-        "compared": len(rows),
-        "not_compared": reasons,
-        "cpu_seconds": sum(each.get("cpu_seconds", 0.0) for each in predictions.values()),
-        "families": score(rows, hold_out or ()) if rows else {},
-    }
+        report = _compare(points, chosen, out, hold_out or (), residuals)
+    report["points"] += len(refused)
+    report["not_compared"] = {**refused, **report["not_compared"]}
     if json:
         print_json(report)
     else:
         _show(report)
+
+
+def _compare(
+    points: Path,
+    chosen: Sequence[Point],
+    predicted: Path,
+    hold_out: Sequence[str],
+    residuals: Path | None,
+) -> dict[str, Any]:
+    """Compares predictions with what was measured, and stores what verdicts need of it."""
+    from kernel_gym.clock.points import read_measured
+    from kernel_gym.clock.predictions import compare, compared_kernels, read_predictions
+    from kernel_gym.clock.scores import score
+    from kernel_gym.sim.timing.compared import write
+
+    first, predictions = read_predictions(predicted)
+    rows, reasons = compare(chosen, predictions, read_measured(points))  # only now
+    if residuals is not None:
+        write(residuals, compared_kernels(first, rows))
+    return {
+        **first,
+        "points": len(chosen),
+        "compared": len(rows),
+        "not_compared": reasons,
+        "cpu_seconds": sum(each.get("cpu_seconds", 0.0) for each in predictions.values()),
+        "families": score(rows, hold_out) if rows else {},
+    }
 
 
 def _show(report: dict[str, Any]) -> None:
@@ -107,10 +133,17 @@ def _show(report: dict[str, Any]) -> None:
     console.print(table)
     console.print(
         "far: times above two floors, which have a factor. ratio: modelled over measured. factor: "
-        "median miss after the correction of the other families, 1.25x: the share within it. "
-        "interval: the factor either way that has 90 % of the others. rho and regret (the worst): "
-        "in groups of variants."
+        "median miss after the correction of the other families. interval: the factor either way "
+        "for a family that is not among the others, without a correction; of ratios: the same for "
+        "two times of one problem. rho and regret (the worst): in groups of variants."
     )
+    every = report["families"].get("all", {})
+    for name, of in (("interval", "a time"), ("ratio", "a ratio")):
+        if every:
+            console.print(
+                f"{every[f'{name}_families']} families promise that the interval of {of} has a "
+                f"point of a new family with {every[f'{name}_level']:.0%}"
+            )
     share = f"{len(report['not_compared'])} of {report['points']}"
     console.print(f"not compared: {share}; {report['cpu_seconds']:.0f} processor seconds")
     for reason, count in Counter(report["not_compared"].values()).most_common():

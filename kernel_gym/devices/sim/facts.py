@@ -7,13 +7,25 @@ from typing import Any
 from kernel_gym.inert import inert_json
 from kernel_gym.records import KernelFacts
 from kernel_gym.sim.engine.engine import Kernel, LaunchResult
+from kernel_gym.sim.timing.compared import stored
 from kernel_gym.sim.timing.profile import without_folders
+
+MAX_UNKNOWN_SHARE = 0.1
+"""A time is uncalibrated if more than this share of it was never compared."""
+OPERATORS = "most of its time is operators and transfers of PyTorch, which were never compared"
 
 
 class CallFacts:
-    """The kernels of one call, by binary, so that specialisations of one name stay separate."""
+    """The kernels of one call, by binary, so that specialisations of one name stay separate.
 
-    def __init__(self) -> None:
+    Args:
+        arch: The simulated architecture.
+    """
+
+    def __init__(self, arch: str) -> None:
+        self._arch = arch
+        self._calibrated = 0.0
+        self._unknown: dict[str, float] = {}
         self._kernels: dict[str, dict[str, Any]] = {}
         self._longest: dict[str, float] = {}
         self.launch_seconds = 0.0
@@ -39,6 +51,11 @@ class CallFacts:
         entry, seconds = self._kernels[kernel.binary], result.seconds or 0.0
         entry["seconds"] += seconds
         self.launch_seconds += result.profile.get("launch_us", 0.0) * 1e-6
+        why_not = stored().why_not(self._arch, seconds, result.profile)
+        if why_not:
+            self._unknown[why_not] = self._unknown.get(why_not, 0.0) + seconds
+        else:
+            self._calibrated += seconds
         if seconds <= self._longest.get(kernel.binary, -1.0):
             return
         self._longest[kernel.binary] = seconds
@@ -49,6 +66,22 @@ class CallFacts:
             "bound_by": result.profile.get("bound_by"),
             "profile": result.profile,
         }
+
+    def record(self, seconds: float) -> dict[str, Any]:
+        """The fields of a call's record that describe a modelled time of so many seconds."""
+        return {
+            "launch_seconds": self.launch_seconds,
+            "uncalibrated": self._uncalibrated(seconds),
+            "kernels": self.described(),
+        }
+
+    def _uncalibrated(self, seconds: float) -> str:
+        """Why the modelled time of the call has no interval, in words; empty if it has one."""
+        if seconds - self._calibrated <= MAX_UNKNOWN_SHARE * seconds:
+            return ""
+        launches = self._calibrated + sum(self._unknown.values())
+        reasons = {OPERATORS: seconds - launches, **self._unknown}
+        return max(reasons, key=lambda reason: reasons[reason])
 
     def described(self) -> list[dict[str, Any]]:
         """Returns the kernels, the slowest first. Only the slowest keeps its profile."""

@@ -61,6 +61,7 @@ from kernel_gym.sandbox.spawn import (
     TemplateError,
     shared_template,
 )
+from kernel_gym.sim.timing.compared import ratio_factor, time_factor
 from kernel_gym.tasks.problem import Value
 from kernel_gym.tasks.task import Task
 
@@ -315,6 +316,9 @@ class SimSession(ABC):
             retuned=record["tuned"],
             kernels=read_kernels(record["kernels"]),
             launch_seconds=record["launch_seconds"],
+            time_factor=None if record["uncalibrated"] else time_factor(),
+            ratio_factor=None if record["uncalibrated"] else ratio_factor(),
+            uncalibrated=record["uncalibrated"],
             codes=frozenset(record["codes"]),
             audited=frozenset(record["audited"]),
             operators=frozenset(record["operators"]),

@@ -145,7 +145,7 @@ class SimulatedGpu:
         self.before += self.seconds
         self.seconds = 0.0
         self.launches: list[dict[str, Any]] = []
-        self.used = CallFacts()
+        self.used = CallFacts(self.spec.arch)
         self._audits.begin(self.audit)
         self.orders.begin()
         self.fault: dict[str, Any] | None = None
@@ -160,8 +160,7 @@ class SimulatedGpu:
         return messages.CallRecord(
             seconds=self.seconds,
             launches=len(self.launches),
-            launch_seconds=self.used.launch_seconds,
-            kernels=self.used.described(),
+            **self.used.record(self.seconds),
             **self._audits.record(),
             operators=sorted(self.computed),
             operator_seconds=self.operator_seconds,

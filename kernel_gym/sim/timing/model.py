@@ -9,7 +9,7 @@ cost. The blocks, accesses and distinct lines of *all* workgroups are counted ex
 these costs. So the samples decide the cost of work, never the amount of work. A block that no
 sample ran costs its full latencies.
 
-docs/timing-model.md states the assumptions and compares them with published figures.
+docs/timing-assumptions.md states the assumptions, docs/timing-validation.md compares figures.
 """
 
 from __future__ import annotations
@@ -194,6 +194,7 @@ class LaunchModel:
             terms, total, request, traffic, self.residency, self.launch, spent
         )
         profile["code_bytes"] = int(self.timing.sizes[self.executions > 0].sum())
+        profile["scratch_bytes"] = int(self.launch.scratch_size)
         profile["wave_instructions"] = self.timing.mix(self.executions)
         return Modelled(total, profile)
 

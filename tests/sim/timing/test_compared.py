@@ -1,0 +1,107 @@
+"""Rows of the clock's comparison with measured kernels, and what lies outside of them."""
+
+import math
+import statistics
+from pathlib import Path
+
+import pytest
+
+from kernel_gym.sim.constants import TIMING_MODEL_VERSION
+from kernel_gym.sim.timing.compared import ComparedKernels, Residual, read, stored, write
+from kernel_gym.sim.timing.intervals import left_out_coverage, ratio_misses
+
+PROFILE = {
+    "bound_by": "hbm",
+    "utilisation": {"matrix": 0.0},
+    "scratch_bytes": 0,
+    "atomics_us": 0.0,
+    "code_bytes": 2000,
+}
+ROW = Residual("a", 0, 1.5, 20.0, "memory", False, False, False, 3000)
+ROWS = (ROW, ROW._replace(microseconds=40.0), ROW._replace(family="b"))
+LONG = ROW._replace(microseconds=90.0, family="b")
+KNOWN = ComparedKernels(TIMING_MODEL_VERSION, "gfx942", "3.3.0", (*ROWS, LONG))
+
+
+def test_the_stored_rows_have_their_types():
+    comparison = stored()
+    assert comparison.device == "gfx942"
+    assert len(comparison.rows) > 100
+    for row in comparison.rows:
+        for value, kind in zip(row, Residual.__annotations__.values(), strict=True):
+            assert type(value).__name__ == kind.__forward_arg__
+        assert 0 < row.factor < math.inf
+        assert 0 < row.microseconds < math.inf
+        assert "/" not in row.family
+
+
+def test_the_stored_intervals_are_bounded():
+    comparison = stored()
+    for each in (comparison.time(), comparison.ratio()):
+        assert each.level == 0.9  # the words of `kernel_gym.formatting.calibration` promise it
+        assert 1 < each.factor < 10
+
+
+def test_the_page_says_what_the_rows_say():
+    comparison = stored()
+    times = {}
+    for row in comparison.rows:
+        times.setdefault(row.family, []).append(math.log(row.factor))
+    pairs = ratio_misses((r.family, str(r.group), math.log(r.factor)) for r in comparison.rows)
+    page = (Path(__file__).parents[3] / "docs" / "timing-families.md").read_text(encoding="utf-8")
+    page = " ".join(page.split())
+    time, ratio = comparison.time(), comparison.ratio()
+    shortest = sorted(min(r.microseconds for r in comparison.rows if r.family == f) for f in times)
+    for words in (
+        f"off by {time.factor:.1f}x either way, and a ratio of two times of one problem "
+        f"by {ratio.factor:.1f}x",
+        f"gave {len(comparison.rows)} far ones of {time.families} families",
+        f"{time.factor:.2f} (all) | **{statistics.mean(left_out_coverage(times).values()):.0%}",
+        f"{ratio.factor:.2f} (all) | **{statistics.mean(left_out_coverage(pairs).values()):.0%}",
+        f"missed by {_typical(pairs):.2f} at the median of families, a time by "
+        f"{_typical(times):.2f}",
+        f"below {shortest[1]:.1f} us",
+    ):
+        assert words.replace("%", " %") in page
+
+
+def _typical(misses):
+    return math.exp(
+        statistics.median(statistics.median(map(abs, each)) for each in misses.values())
+    )
+
+
+def test_a_comparison_survives_its_file(tmp_path):
+    path = tmp_path / "compared.json"
+    write(path, KNOWN)
+    assert read(path) == KNOWN
+    path.write_text(path.read_text().replace("code_bytes", "bytes"))
+    with pytest.raises(ValueError, match="other columns"):
+        read(path)
+
+
+def test_a_launch_like_compared_ones_is_calibrated():
+    assert KNOWN.why_not("gfx942", 30e-6, PROFILE) == ""
+
+
+@pytest.mark.parametrize(
+    ("arch", "seconds", "changed", "reason"),
+    [
+        ("gfx950", 30e-6, {}, "no time of gfx950 was compared"),
+        ("gfx942", 30e-6, {"bound_by": "lds"}, "bound by lds"),
+        ("gfx942", 30e-6, {"bound_by": "launch"}, "mostly consists of its launch"),
+        ("gfx942", 30e-6, {"utilisation": {"matrix": 0.2}}, "matrix units"),
+        ("gfx942", 30e-6, {"scratch_bytes": 8}, "scratch"),
+        ("gfx942", 30e-6, {"atomics_us": 1.0}, "atomically"),
+        ("gfx942", 30e-6, {"code_bytes": 3001}, "at most 3000 bytes"),
+        ("gfx942", 3e-6, {}, "at least 20 us"),
+        ("gfx942", 60e-6, {}, "at most 40 us"),
+    ],
+)
+def test_a_launch_unlike_compared_ones_is_not(arch, seconds, changed, reason):
+    assert reason in KNOWN.why_not(arch, seconds, PROFILE | changed)
+
+
+def test_an_older_comparison_says_nothing():
+    older = ComparedKernels("1", "gfx942", "3.3.0", KNOWN.rows)
+    assert "only version 1" in older.why_not("gfx942", 30e-6, PROFILE)
