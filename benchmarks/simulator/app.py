@@ -100,6 +100,26 @@ def _show_simulator(rows: list[dict[str, Any]], validation: dict[str, Any]) -> N
     )
 
 
+def ladders(
+    store: Annotated[bool, typer.Option(help="Write benchmarks/calibration/ladders.json.")] = False,
+) -> None:
+    """Compare the steps of textbook ladders with what they gained on AMD GPUs.
+
+    It prints the table of the documentation, and takes about 15 processor seconds.
+
+    Example: python -m benchmarks ladders --store
+    """
+    from benchmarks.simulator.ladders import STORED, Ladders, markdown, occupancies, run_ladders
+    from kernel_gym.sim.constants import TIMING_MODEL_VERSION
+
+    steps = (*run_ladders(), *occupancies())
+    command = "python -m benchmarks ladders --store"
+    print(markdown(steps), end="")
+    if store:
+        kept = Ladders(timing_model=TIMING_MODEL_VERSION, command=command, steps=steps)
+        STORED.write_text(kept.model_dump_json(indent=1) + "\n", encoding="utf-8")
+
+
 def record(
     points: Annotated[Path, typer.Argument(help="Points whose launches are measured.")],
     out: Annotated[Path, typer.Option(help="File of the new points.")],
