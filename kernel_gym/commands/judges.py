@@ -123,7 +123,7 @@ def run(
     """
     from kernel_gym.judges import corpus
     from kernel_gym.judges.own import NAME, run_own
-    from kernel_gym.judges.run import ROOT, RowFile, commit_of, run_judge
+    from kernel_gym.judges.run import RowFile, run_judge
 
     chosen = corpus.quick() if quick else corpus.candidates()
     chosen = (*chosen, *corpus.against_itself())
@@ -132,7 +132,7 @@ def run(
     with one_line_errors():
         file = RowFile(out, resume, lambda line: console.print(line, markup=False, soft_wrap=True))
         if name == NAME:
-            run_own(commit_of(ROOT), file.missing(chosen, NAME), file.keep, device)
+            run_own(file.missing(chosen, NAME), file.keep, device)
             return
         from kernel_gym.judges.adapter import load_adapter
 

@@ -13,9 +13,11 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+from kernel_gym import __version__
 from kernel_gym.errors import InputError, KernelGymError
 from kernel_gym.judges.adapter import JudgeAdapter, Reading, result_text
 from kernel_gym.judges.corpus import Candidate
@@ -140,6 +142,7 @@ def new_verdict(
     return JudgeVerdict(
         judge=judge,
         commit=commit,
+        runner=commit_of_runner(),
         candidate=candidate.name,
         digest=candidate.digest,
         truth=candidate.truth,
@@ -182,6 +185,12 @@ def commit_of(checkout: Path) -> str:
     for path in sorted(checkout.rglob("*.py")):
         digest.update(path.relative_to(checkout).as_posix().encode() + b"\0" + path.read_bytes())
     return f"files-{digest.hexdigest()[:16]}"
+
+
+@cache
+def commit_of_runner() -> str:
+    """Returns the commit of this program, with `+` if it was changed, or its release."""
+    return commit_of(ROOT) if (ROOT / ".git").exists() else f"release-{__version__}"
 
 
 class RowFile:

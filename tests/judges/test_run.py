@@ -12,7 +12,14 @@ from kernel_gym.errors import InputError
 from kernel_gym.judges import corpus
 from kernel_gym.judges.adapter import Reading, load_adapter, need
 from kernel_gym.judges.adapters.texts import RUN_FORKED
-from kernel_gym.judges.run import JudgeHost, RowFile, commit_of, judge_candidate, run_judge
+from kernel_gym.judges.run import (
+    JudgeHost,
+    RowFile,
+    commit_of,
+    commit_of_runner,
+    judge_candidate,
+    run_judge,
+)
 from kernel_gym.judges.verdicts import JudgeAnswer, JudgeVerdict, read_verdicts
 
 CASES = {
@@ -76,6 +83,7 @@ def test_answers_become_rows(rows):
     assert rows["wrong_tail"].answer is JudgeAnswer.REFUSED
     assert rows["wrong_tail"].paid is None
     assert rows["right_plain"].commit.startswith("files-")
+    assert rows["right_plain"].runner == commit_of_runner()
 
 
 def test_processes_that_a_script_spawns_find_it(rows):
