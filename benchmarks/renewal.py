@@ -19,8 +19,7 @@ import typer
 
 from benchmarks.counts import CountName, counts_of_tree
 from benchmarks.figures import RESULTS, BenchmarkEntry, Goal, Subject, load_benchmarks
-from benchmarks.judges_page import PAGE as JUDGES_PAGE
-from benchmarks.judges_page import judges_page, stored_rows
+from benchmarks.judges_page import judges_pages
 from benchmarks.measured_head_room import compared_baselines, rank_correlation
 from benchmarks.page import PAGE, benchmark_page
 from kernel_gym.commands.common import one_line_errors
@@ -48,7 +47,7 @@ def renew(
         typer.Option(dir_okay=False, exists=True, help="File of `kernel-gym exploits --out`."),
     ] = None,
 ) -> None:
-    """Compute the figures of the suite again, and write docs/benchmarks.md and docs/judges.md.
+    """Compute the figures of the suite again, and write docs/benchmarks.md and the pages on judges.
 
     With --findings also those of the exploits and the honest kernels. The file must hold a finding
     on every one of them, on sim:gfx942.
@@ -64,9 +63,9 @@ def renew(
         if findings is not None:
             store("exploits", exploit_figures(findings, entry_maker("exploits")))
         text = benchmark_page(load_benchmarks(RESULTS))
-        judges = judges_page(JUDGES_PAGE.read_text(encoding="utf-8"), stored_rows())
-    PAGE.write_text(text, encoding="utf-8")
-    JUDGES_PAGE.write_text(judges, encoding="utf-8")
+        pages = {PAGE: text} | judges_pages()
+    for page, content in pages.items():
+        page.write_text(content, encoding="utf-8")
 
 
 def suite_figures(new_entry: NewEntry) -> Subject:

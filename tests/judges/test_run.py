@@ -126,6 +126,18 @@ def test_the_simulated_device_is_there(rows):
     assert rows["cheat_empty"].answer is JudgeAnswer.ACCEPTED, rows["cheat_empty"].message
 
 
+def test_the_example_of_the_page_is_a_judge(tmp_path):
+    page = Path(__file__).parents[2] / "docs/judges/own.md"
+    text = page.read_text().partition("```python\n")[2].partition("```")[0]
+    assert len(text.splitlines()) <= 45
+    (tmp_path / "my_judge.py").write_text(text)
+    (tmp_path / "README.md").write_text("")
+    kept: list[JudgeVerdict] = []
+    chosen = [corpus.find("excess/right_plain"), corpus.find("excess/wrong_tail")]
+    run_judge(load_adapter(str(tmp_path / "my_judge.py")), tmp_path, chosen, kept.append)
+    assert [row.answer for row in kept] == [JudgeAnswer.ACCEPTED, JudgeAnswer.REFUSED], kept
+
+
 def test_a_judge_that_hangs_gives_a_row(monkeypatch, tmp_path):
     monkeypatch.setitem(CASES, "right_plain", "while True: pass")
     monkeypatch.setenv("KERNEL_GYM_JUDGE_CPU_SECONDS", "1")
