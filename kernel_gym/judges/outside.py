@@ -57,12 +57,11 @@ FUNCTIONS = {
     "sigmoid": "torch.sigmoid(x)",
     "tanh": "torch.tanh(x)",
     "elu": "torch.nn.functional.elu(x)",
-    "matmul": "a @ b.T",
     "attention": "torch.softmax(q @ k.T / math.sqrt(q.shape[1]), 1) @ v",
     "flash_attention": "torch.softmax(q @ k.T / math.sqrt(q.shape[1]), 1) @ v",
 }
-"""The definitions of gpuemu-corpus by the names of its kernels, in PyTorch. Its matrices `b` are
-given transposed, so that all arguments of a problem have one shape."""
+"""The definitions of gpuemu-corpus by the names of its kernels, in PyTorch. Products of matrices
+have no form here, because their result has another shape than their arguments."""
 ON_THE_DEVICE = (
     (r" *if not _TRITON_OK:\n.*\n", ""),
     (r"if _TRITON_OK:", "if True:"),
@@ -84,19 +83,15 @@ def read_gpuemu(checkout: Path) -> list[Candidate]:
     for meta in sorted((checkout / "gpuemu_corpus/data").glob("*/meta.json")):
         fields = json.loads(_text(checkout, meta))
         function, _, _ = meta.parent.name.partition("_triton")
-        if not fields.get("requires_gpu") and "triton" not in meta.parent.name:
-            continue  # computed by NumPy
+        if "triton" not in meta.parent.name or function == "matmul":
+            continue  # computed by NumPy, or without a form here
         problem = _problem(function, fields)
         source = _text(checkout, meta.with_name("kernel.py"))
         for pattern, words in ON_THE_DEVICE:
             source = re.sub(pattern, words, source)
         names = ", ".join(problem.arguments)
-        given = {name: name for name in problem.arguments}
-        if function == "matmul":
-            given["b"] = "b.t()"
-        inputs = ", ".join(f'"{key}": {value}' for key, value in given.items())
-        if problem.arguments == ("x",):
-            inputs = '"input": x'
+        given = zip(fields["input_names"], problem.arguments, strict=True)
+        inputs = ", ".join(f'"{key}": {value}' for key, value in given)
         source += f"\n\ndef run({names}):\n    return launch({{{inputs}}})\n"
         truth = "wrong" if str(fields["source"]).startswith("llm") else "right"
         made.append(Candidate(problem, meta.parent.name, truth, "none", source, False))

@@ -2,7 +2,6 @@
 
 import ast
 import json
-import os
 from pathlib import Path
 
 import pytest
@@ -119,24 +118,3 @@ def test_adapters_write_texts_that_parse(name, tmp_path):
 def test_the_pages_have_the_stored_rows():
     for page, text in judges_pages(ROOT).items():
         assert text == page.read_text(), page
-
-
-@pytest.mark.skipif("KERNEL_GYM_JUDGES" not in os.environ, reason="no folder of checkouts")
-@pytest.mark.parametrize("name", NAMES)
-def test_a_judge_accepts_a_right_kernel_and_refuses_a_crash(name):
-    import dataclasses
-
-    from kernel_gym.judges.run import run_judge
-
-    right = corpus.find("swiglu/right_plain")
-    crash = dataclasses.replace(right, source=right.source.replace("y = torch", "y = torc"))
-    kept = []
-    run_judge(
-        load_adapter(name),
-        Path(os.environ["KERNEL_GYM_JUDGES"]) / name,
-        [right, crash],
-        kept.append,
-    )
-    static = name == "kernelguard"
-    expected = [JudgeAnswer.ACCEPTED, JudgeAnswer.ACCEPTED if static else JudgeAnswer.REFUSED]
-    assert [one.answer for one in kept] == expected, kept
