@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,7 +12,8 @@ from kernel_gym.judges.report import held_out, present_rows, quick_rows, scores
 from kernel_gym.judges.verdicts import JudgeVerdict, read_verdicts
 
 ROWS = Path("benchmarks/results/judges")
-"""Files of rows, one a judge, relative to a checkout; `outside/` has those on corpora of others."""
+"""Files of rows on the quick set, one a judge, relative to a checkout. `whole/` has those on the
+whole corpus, `outside/` those on corpora of others."""
 PAGES = ("docs/judges.md", "docs/judges/settings.md", "docs/judges/outside.md")
 MARK = "<!-- {}: written by `python -m benchmarks renew` -->"
 END = "<!-- end -->"
@@ -29,7 +29,8 @@ def judges_pages(root: Path = Path()) -> dict[Path, str]:
         ValueError: A mark is on no page, or on several.
     """
     rows = present_rows(stored_rows(root / ROWS))
-    parts = _parts(rows, read_verdicts(sorted((root / ROWS / "outside").glob("*.jsonl"))))
+    whole = present_rows(stored_rows(root / ROWS / "whole"))
+    parts = _parts(rows, whole, stored_rows(root / ROWS / "outside"))
     texts = {root / page: (root / page).read_text(encoding="utf-8") for page in PAGES}
     for name, part in parts.items():
         mark = MARK.format(name)
@@ -40,11 +41,11 @@ def judges_pages(root: Path = Path()) -> dict[Path, str]:
     return texts
 
 
-def _parts(rows: Sequence[JudgeVerdict], outside: Sequence[JudgeVerdict]) -> dict[str, str]:
+def _parts(
+    rows: Sequence[JudgeVerdict], whole: Sequence[JudgeVerdict], outside: Sequence[JudgeVerdict]
+) -> dict[str, str]:
     compared = quick_rows(rows)
-    whole = rows_of_the_whole_corpus(rows, compared)
-    runner = ", ".join(sorted({row.runner for row in rows}))
-    commit = f"All rows are of kernel-gym at commit `{runner}`.\n"
+    commit = _commits(rows)
     return {
         "rates": score_table(scores(compared)),
         "kinds": kind_table(compared),
@@ -57,17 +58,22 @@ def _parts(rows: Sequence[JudgeVerdict], outside: Sequence[JudgeVerdict]) -> dic
     }
 
 
-def rows_of_the_whole_corpus(
-    rows: Sequence[JudgeVerdict], compared: Sequence[JudgeVerdict]
-) -> list[JudgeVerdict]:
-    """Returns the rows of judges that have more than the rows that are compared."""
-    counts = Counter(row.judge for row in rows)
-    quick = Counter(row.judge for row in compared)
-    return [row for row in rows if counts[row.judge] > quick[row.judge]]
+def _commits(rows: Sequence[JudgeVerdict]) -> str:
+    """Returns which commit of kernel-gym made the rows; ours names its commit itself."""
+    judges: dict[str, list[str]] = {}
+    for judge, runner in sorted({(row.judge, row.runner) for row in rows}):
+        judges.setdefault(runner, []).append(judge)
+    lines = [
+        f"- {', '.join(names)}: kernel-gym at commit `{runner}`."
+        if runner
+        else f"- {', '.join(names)}: of earlier trees of the same day, whose commit was not kept."
+        for runner, names in sorted(judges.items(), reverse=True)
+    ]
+    return "\n".join(lines) + "\n"
 
 
 def stored_rows(folder: Path = ROWS) -> list[JudgeVerdict]:
-    """Returns the stored rows on our corpus."""
+    """Returns the stored rows of a folder."""
     return read_verdicts(sorted(folder.glob("*.jsonl")))
 
 
@@ -76,7 +82,7 @@ def _settings(name: str, rows: Sequence[JudgeVerdict]) -> str:
     adapter: JudgeAdapter = load_adapter(name)
     commits = {row.commit for row in rows if row.judge == name}
     lines = [f"### {name}", "", adapter.settings, "", "```sh"]
-    for commit in sorted(commits):
+    for commit in sorted(commits) or [""]:
         lines.append(getattr(adapter, "install", "") or _clone(adapter, commit))
     lines.append(f"kernel-gym judges run {name} {name} --quick --out {name}.jsonl")
     return "\n".join([*lines, "```", ""])
@@ -84,7 +90,8 @@ def _settings(name: str, rows: Sequence[JudgeVerdict]) -> str:
 
 def _clone(adapter: JudgeAdapter, commit: str) -> str:
     url = f"https://github.com/{adapter.repository}"
-    return f"git clone {url} {adapter.name} && git -C {adapter.name} checkout {commit}"
+    clone = f"git clone {url} {adapter.name}"
+    return f"{clone} && git -C {adapter.name} checkout {commit}" if commit else clone
 
 
 def _outside(corpus: OutsideCorpus, rows: Sequence[JudgeVerdict]) -> str:

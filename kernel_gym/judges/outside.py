@@ -1,6 +1,6 @@
 """Corpora of others: their kernels as candidates, with the truth that their authors state.
 
-Nothing of theirs is part of this package. A corpus is read from a checkout of its repository.
+This package has no file of such a corpus. Each is read from a checkout of its repository.
 """
 
 from __future__ import annotations
@@ -73,8 +73,8 @@ ON_THE_DEVICE = (
     (r"flat\.size\b", "flat.numel()"),
     (r"def run\(inputs\)", "def launch(inputs)"),
 )
-"""What makes a launcher of gpuemu-corpus, which takes and returns arrays of NumPy, one of tensors:
-patterns, and what stands in for them. Kernels and launches stay as they are."""
+"""Patterns and their replacements. They turn a launcher of gpuemu-corpus, which takes and returns
+arrays of NumPy, into one of tensors. Kernels and launches stay as they are."""
 
 
 def read_gpuemu(checkout: Path) -> list[Candidate]:
@@ -193,13 +193,13 @@ def for_judge(checkout: Path, adapter: JudgeAdapter | None) -> tuple[Candidate, 
     Raises:
         InputError: The candidates have no problem of our form, and the judge runs them.
     """
-    corpus, found = read_outside(checkout)
+    corpus, candidates = read_outside(checkout)
     if not corpus.has_problems and not getattr(adapter, "static", False):
         raise InputError(
             f"{corpus.name} has sources and audits, and no problem that runs on the simulated "
             "GPU; only a judge that reads sources can play it"
         )
-    return tuple(found)
+    return tuple(candidates)
 
 
 def _text(checkout: Path, path: Path) -> str:

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.judges_page import judges_pages
+from benchmarks.judges_page import ROWS as STORED
+from benchmarks.judges_page import judges_pages, stored_rows
 from kernel_gym.errors import InputError
 from kernel_gym.judges import corpus
 from kernel_gym.judges.adapter import NAMES, load_adapter
@@ -113,6 +114,17 @@ def test_adapters_write_texts_that_parse(name, tmp_path):
     with pytest.raises(InputError, match="found no"):
         adapter.prepare(corpus.find("swiglu/right_plain"), tmp_path, tmp_path)
     ast.parse(adapter.script)
+
+
+def test_stored_rows_are_of_one_commit_and_of_this_corpus():
+    rows = stored_rows(ROOT / STORED)
+    assert len({one.runner for one in rows if one.runner}) == 1
+    assert not any(one.runner.endswith("+") for one in rows), "the tree that made them was changed"
+    quick = {one.digest for one in (*corpus.quick(), *corpus.against_itself())}
+    for judge in {one.judge for one in rows}:
+        own = [one for one in rows if one.judge == judge]
+        assert {one.digest for one in own} == quick, judge
+        assert len({(one.commit, one.runner) for one in own}) == 1, judge
 
 
 def test_the_pages_have_the_stored_rows():
