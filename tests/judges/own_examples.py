@@ -24,19 +24,6 @@ def copied(*pairs: tuple[str, str]) -> Write:
     return write
 
 
-def write_sol(candidate: Candidate, checkout: Path, folder: Path) -> None:
-    """Writes the example `rmsnorm` for Triton with its first workload."""
-    example = next((checkout / "examples/triton").glob("*rms_norm"))
-    driver = checkout / "src/sol_execbench/driver/templates/eval_driver.py"
-    shutil.copyfile(driver, folder / "eval_driver.py")
-    for name, target in (("definition.json", "definition.json"), ("kernel.py", "kernel.py")):
-        shutil.copyfile(example / name, folder / target)
-    shutil.copyfile(example / "solution_triton.json", folder / "solution.json")
-    first = (example / "workload.jsonl").read_text().splitlines()[0]
-    (folder / "workload.jsonl").write_text(first + "\n")
-    (folder / "config.json").write_text('{"warmup_runs": 2, "iterations": 5}')
-
-
 def write_fastkernels(candidate: Candidate, checkout: Path, folder: Path) -> None:
     """Writes its baseline GELU as baseline and as candidate."""
     fastkernels.write(candidate, checkout, folder)
@@ -78,12 +65,6 @@ EXAMPLES: dict[str, Write] = {
         (f"{PROMPTS}/model_ex_add.py", "reference.py"),
         (f"{PROMPTS}/model_new_ex_add_triton.py", "candidate.py"),
     ),
-    "kernelbenchx": copied(
-        ("data/kernelbenchx/Activation/gelu.py", "generated/operation.py"),
-        ("data/kernelbenchx/Activation/gelu.py", "gold/operation.py"),
-    ),
     "reference-kernels": write_reference_kernels,
-    "sol-execbench": write_sol,
-    "tritonbench": copied((FILE, "operation.py"), (FILE, "gold/operation.py")),
 }
-"""By judge. flashinfer-bench has solutions for its tests alone, and KernelGuard has none."""
+"""By judge; the other judges have no example here."""

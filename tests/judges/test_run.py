@@ -133,7 +133,7 @@ def test_the_example_of_the_page_is_a_judge(tmp_path):
     (tmp_path / "my_judge.py").write_text(text)
     (tmp_path / "README.md").write_text("")
     kept: list[JudgeVerdict] = []
-    chosen = [corpus.find("excess/right_plain"), corpus.find("excess/wrong_tail")]
+    chosen = [corpus.find("excess/right_plain"), corpus.find("excess/cheat_empty")]
     run_judge(load_adapter(str(tmp_path / "my_judge.py")), tmp_path, chosen, kept.append)
     assert [row.answer for row in kept] == [JudgeAnswer.ACCEPTED, JudgeAnswer.REFUSED], kept
 
