@@ -22,11 +22,12 @@ from benchmarks.figures import (
     Subject,
     load_benchmarks,
 )
-from benchmarks.judges_page import judge_chart, stored_rows
+from benchmarks.judges_front import judge_chart
+from benchmarks.judges_page import stored_rows
 from benchmarks.page import figure_text
 from kernel_gym.commands.common import console, note, one_line_errors
 from kernel_gym.judges.page import score_table
-from kernel_gym.judges.report import quick_rows, scores
+from kernel_gym.judges.report import present_rows, quick_rows, scores
 
 TEMPLATE = Path("benchmarks/paper.md")
 BROWSERS = ("chromium-headless-shell", "chromium", "google-chrome")
@@ -86,12 +87,12 @@ def paper_page(template: str, benchmarks: Benchmarks) -> str:
     from jinja2 import Environment, StrictUndefined
     from markdown import markdown
 
-    rows = quick_rows(stored_rows())
+    rows = quick_rows(present_rows(stored_rows()))
     environment = Environment(undefined=StrictUndefined, autoescape=False)
     environment.globals.update(
         figure=lambda subject, name: figure_text(find_entry(benchmarks, subject, name)),
         table=lambda subject: results_table(find_subject(benchmarks, subject), benchmarks),
-        judges=lambda: score_table(rows),
+        judges=lambda: score_table(scores(rows)),
         judge_chart=lambda: _figure(judge_chart(scores(rows))),
         deployment=lambda: counts(stored_table()),
     )

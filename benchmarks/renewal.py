@@ -19,8 +19,8 @@ import typer
 
 from benchmarks.counts import CountName, counts_of_tree
 from benchmarks.figures import RESULTS, BenchmarkEntry, Goal, Subject, load_benchmarks
-from benchmarks.judges_page import CHART, README, judge_chart, judges_page, readme_page, stored_rows
-from benchmarks.judges_page import PAGE as JUDGES_PAGE
+from benchmarks.judges_front import CHART, README, judge_chart, readme_page
+from benchmarks.judges_page import judges_pages, stored_rows
 from benchmarks.measured_head_room import compared_baselines, rank_correlation
 from benchmarks.page import PAGE, benchmark_page
 from kernel_gym.commands.common import one_line_errors
@@ -30,7 +30,7 @@ from kernel_gym.exploits.ledger import FindingsFile
 from kernel_gym.exploits.loader import Exploit, Honest, honest_candidates, load_exploits
 from kernel_gym.exploits.runner import Finding, runs_on
 from kernel_gym.hardware import MI300X
-from kernel_gym.judges.report import quick_rows, scores
+from kernel_gym.judges.report import present_rows, quick_rows, scores
 from kernel_gym.tasks import get_problem, load_suite, problem_names
 from kernel_gym.tasks.task import Mode
 from kernel_gym.tasks.verdicts import stored_verdict
@@ -65,13 +65,12 @@ def renew(
         if findings is not None:
             store("exploits", exploit_figures(findings, entry_maker("exploits")))
         text = benchmark_page(load_benchmarks(RESULTS))
-        rows = stored_rows()
-        judges = judges_page(JUDGES_PAGE.read_text(encoding="utf-8"), rows)
-        readme = readme_page(README.read_text(encoding="utf-8"), rows)
-    README.write_text(readme, encoding="utf-8")
-    CHART.write_text(judge_chart(scores(quick_rows(rows))), encoding="utf-8")
-    PAGE.write_text(text, encoding="utf-8")
-    JUDGES_PAGE.write_text(judges, encoding="utf-8")
+        rows = quick_rows(present_rows(stored_rows()))
+        pages = {PAGE: text} | judges_pages()
+        pages[README] = readme_page(README.read_text(encoding="utf-8"), rows)
+        pages[CHART] = judge_chart(scores(rows))
+    for page, content in pages.items():
+        page.write_text(content, encoding="utf-8")
 
 
 def suite_figures(new_entry: NewEntry) -> Subject:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 from rich.table import Table
@@ -17,6 +17,9 @@ from kernel_gym.commands.common import (
     one_line_errors,
     print_json,
 )
+
+if TYPE_CHECKING:
+    from kernel_gym.judges.corpus import Candidate
 
 app = typer.Typer(no_args_is_help=True, help="A corpus of candidates of known truth, for judges.")
 Quick = Annotated[bool, typer.Option("--quick", help="Two candidates of each kind.")]
@@ -111,6 +114,10 @@ def run(
     only: Annotated[list[str], typer.Option(help="Candidates whose names begin so.")] = [],  # noqa: B006
     workers: Annotated[int, typer.Option(min=1, help="Judges that run at a time.")] = 1,
     device: Annotated[str, typer.Option("--device", "-d", help="A simulated one.")] = "sim:gfx942",
+    outside: Annotated[
+        Path | None,
+        typer.Option(file_okay=False, exists=True, help="A checkout of another corpus, to run on."),
+    ] = None,
 ) -> None:
     """Run a judge on the corpus, one row a candidate.
 
@@ -120,27 +127,41 @@ def run(
     Examples: kernel-gym judges run kernelbench KernelBench --quick --out rows.jsonl
 
     kernel-gym judges run my_judge.py checkouts/my_judge --only swiglu/
+
+    kernel-gym judges run kernel-gym --outside gpuemu-corpus --out outside.jsonl
     """
-    from kernel_gym.judges import corpus
+    from kernel_gym.judges.adapter import load_adapter
+    from kernel_gym.judges.outside import for_judge
     from kernel_gym.judges.own import NAME, run_own
-    from kernel_gym.judges.run import ROOT, RowFile, commit_of, run_judge
+    from kernel_gym.judges.report import disagreements
+    from kernel_gym.judges.run import RowFile, run_judge
 
-    chosen = corpus.quick() if quick else corpus.candidates()
-    chosen = (*chosen, *corpus.against_itself())
-    if only:
-        chosen = tuple(one for one in chosen if one.name.startswith(tuple(only)))
+    def show_line(line: str) -> None:
+        console.print(line, markup=False, soft_wrap=True)
+
     with one_line_errors():
-        file = RowFile(out, resume, lambda line: console.print(line, markup=False, soft_wrap=True))
-        if name == NAME:
-            run_own(commit_of(ROOT), file.missing(chosen, NAME), file.keep, device)
-            return
-        from kernel_gym.judges.adapter import load_adapter
-
-        if checkout is None:
+        adapter = None if name == NAME else load_adapter(name)
+        if adapter is not None and checkout is None:
             raise typer.BadParameter(f"{name} needs the folder of its checkout")
-        adapter = load_adapter(name)
-        left = file.missing(chosen, adapter.name)
-        run_judge(adapter, checkout, left, file.keep, workers, device)
+        chosen = _corpus(quick) if outside is None else for_judge(outside, adapter)
+        if only:
+            chosen = tuple(one for one in chosen if one.name.startswith(tuple(only)))
+        file = RowFile(out, resume, show_line)
+        if adapter is None:
+            run_own(file.missing(chosen, NAME), file.keep, device)
+        else:
+            left = file.missing(chosen, adapter.name)
+            run_judge(adapter, cast(Path, checkout), left, file.keep, workers, device)
+    if outside is not None:
+        for line in disagreements(file.rows, chosen):
+            show_line(line)
+
+
+def _corpus(quick: bool) -> tuple[Candidate, ...]:
+    """Returns the corpus, or the quick set, with the kernels that are judged against themselves."""
+    from kernel_gym.judges import corpus
+
+    return (*(corpus.quick() if quick else corpus.candidates()), *corpus.against_itself())
 
 
 @app.command()
@@ -149,6 +170,9 @@ def report(
     held_out: Annotated[bool, typer.Option("--held-out", help="The held-out third only.")] = False,
     html: Annotated[
         Path | None, typer.Option(dir_okay=False, help="A page with a matrix to filter.")
+    ] = None,
+    badge: Annotated[
+        Path | None, typer.Option(dir_okay=False, help="JSON for a badge of shields.io.")
     ] = None,
     json: JsonOption = False,
 ) -> None:
@@ -162,13 +186,16 @@ def report(
     from kernel_gym.judges.verdicts import read_verdicts
 
     with one_line_errors():
-        rows = read_verdicts(files)
+        rows = reports.present_rows(read_verdicts(files))
     rows = reports.held_out(rows) if held_out else rows
     if html is not None:
         from kernel_gym.judges.page import matrix_page
 
         html.write_text(matrix_page(rows), encoding="utf-8")
     scores = reports.scores(rows)
+    if badge is not None:
+        with one_line_errors():
+            badge.write_text(reports.badge(scores), encoding="utf-8")
     if json:
         print_json([asdict(score) for score in scores])
         return

@@ -47,12 +47,16 @@ class CorpusProblem:
         arguments: The names of its arguments.
         library: The function as an expression of PyTorch.
         source: A module with `reference` (PyTorch) and `exact` (NumPy).
+        absolute: The absolute part of the tolerance.
+        relative: The part that is multiplied by the magnitude of the exact result.
     """
 
     name: str
     arguments: tuple[str, ...]
     library: str
     source: str
+    absolute: float = 1e-5
+    relative: float = 1e-4
 
 
 @dataclass(frozen=True)

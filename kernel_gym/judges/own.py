@@ -9,7 +9,7 @@ from kernel_gym.evaluator import Evaluator
 from kernel_gym.judges.adapter import Reading
 from kernel_gym.judges.corpus import ITSELF, Candidate
 from kernel_gym.judges.own_problem import own_task
-from kernel_gym.judges.run import Keep, new_verdict
+from kernel_gym.judges.run import Keep, commit_of_runner, new_verdict
 from kernel_gym.judges.verdicts import JudgeAnswer
 from kernel_gym.records import Outcome
 from kernel_gym.sandbox.processor_times import descendants, processor_seconds
@@ -19,17 +19,15 @@ SEED = 0
 """Draws the unseen sizes and the data, so that a row can be replayed."""
 
 
-def run_own(
-    commit: str, chosen: Iterable[Candidate], keep: Keep, device: str = "sim:gfx942"
-) -> None:
+def run_own(chosen: Iterable[Candidate], keep: Keep, device: str = "sim:gfx942") -> None:
     """Evaluates candidates with one evaluator.
 
     Args:
-        commit: The commit of this tree.
         chosen: The candidates.
         keep: Takes each row as soon as it is there.
         device: The device.
     """
+    commit = commit_of_runner()
     with Evaluator(device=device, seed=SEED) as evaluator:
         for candidate in chosen:
             begin = _seconds()

@@ -17,8 +17,6 @@ from kernel_gym.tasks.workload import Workload
 
 MAX_MAGNITUDE = 30.0
 """The largest legal magnitude of the corpus."""
-ABSOLUTE, RELATIVE = 1e-5, 1e-4
-"""The tolerance of the corpus. That of rule 7 is tighter for results near zero."""
 WITH_NAN = "heavy_tail"
 """The distribution with one NaN: the corpus allows NaN, and the menu of distributions has none."""
 SIZES = [(64, 256), (32, 512), (128, 128), (16, 1024), (48, 300)]
@@ -87,7 +85,8 @@ class OwnProblem(Problem):
     def reference_source(self) -> str:
         """Returns a module with the definition under the name of the entry."""
         names = ", ".join(self._problem.arguments)
-        return f"import torch\n\n\ndef run({names}):\n    return ({self._problem.library},)\n"
+        body = f"def run({names}):\n    return ({self._problem.library},)\n"
+        return f"import math\n\nimport torch\n\n\n{body}"
 
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
         """Draws float32[rows, cols] for each argument, within the legal magnitudes."""
@@ -112,8 +111,12 @@ class OwnProblem(Problem):
     def mismatches(
         self, name: str, found: torch.Tensor, inputs: Mapping[str, Value], expected: torch.Tensor
     ) -> torch.Tensor:
-        """Returns where a result is outside the tolerance of the corpus; NaN equals NaN."""
-        near = (found.double() - expected).abs() <= ABSOLUTE + RELATIVE * expected.abs()
+        """Returns where a result is outside the tolerance of the problem; NaN equals NaN.
+
+        That of rule 7 is tighter for results near zero.
+        """
+        allowed = self._problem.absolute + self._problem.relative * expected.abs()
+        near = (found.double() - expected).abs() <= allowed
         return ~(near | (found.isnan() & expected.isnan()))
 
     def flops(self, dims: Dims) -> int:

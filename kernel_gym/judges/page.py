@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from kernel_gym.judges.report import is_error, kinds_of, present_rows, scores
+from kernel_gym.judges.report import JudgeScore, is_error, kinds_of, present_rows, scores
 from kernel_gym.judges.verdicts import JudgeVerdict
 
 HEADS = (
@@ -37,14 +37,14 @@ def matrix_page(rows: Sequence[JudgeVerdict]) -> str:
     )
     template = environment.get_template("matrix.html.j2")
     return template.render(
-        heads=HEADS, scores=scores(rows), judges=judges, cells=cells, is_error=is_error
+        heads=HEADS, scores=scores(present), judges=judges, cells=cells, is_error=is_error
     )
 
 
-def score_table(rows: Sequence[JudgeVerdict]) -> str:
+def score_table(judged: Sequence[JudgeScore]) -> str:
     """Returns the errors of judges as a table of Markdown."""
     lines = [_line(HEADS), _line(["---"] + ["--:"] * (len(HEADS) - 1))]
-    return "\n".join([*lines, *(_line(score.cells) for score in scores(rows))]) + "\n"
+    return "\n".join([*lines, *(_line(score.cells) for score in judged)]) + "\n"
 
 
 def kind_table(rows: Sequence[JudgeVerdict]) -> str:

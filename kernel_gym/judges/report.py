@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from scipy.stats import binomtest
 
-from kernel_gym.judges.corpus import ITSELF, against_itself, candidates, quick
+from kernel_gym.errors import InputError
+from kernel_gym.judges.corpus import ITSELF, Candidate, against_itself, candidates, quick
 from kernel_gym.judges.verdicts import JudgeAnswer, JudgeVerdict
 
 CONFIDENCE = 0.95
@@ -86,6 +88,25 @@ class JudgeScore:
         return (self.judge, *texts, paid, itself, f"{self.seconds:.1f}", str(self.open))
 
 
+def badge(judged: Sequence[JudgeScore]) -> str:
+    """Returns the answer of an endpoint of shields.io on one judge, in JSON.
+
+    Raises:
+        InputError: There is not one judge, or it gave no verdict.
+    """
+    if len(judged) != 1:
+        raise InputError(f"a badge is for one judge and commit, found {len(judged)}")
+    rates = (judged[0].refused_right, judged[0].accepted_wrong, judged[0].accepted_cheats)
+    if not any(rate.number for rate in rates):
+        raise InputError(f"{judged[0].judge} gave no verdict")
+    refused, wrong, cheats = (f"{rate.errors}/{rate.number}" for rate in rates)
+    accepted = rates[1].errors + rates[2].errors
+    colour = "red" if accepted else "yellow" if rates[0].errors else "brightgreen"
+    message = f"refuses {refused} right, accepts {wrong} wrong and {cheats} cheats"
+    fields = {"schemaVersion": 1, "label": judged[0].judge, "message": message, "color": colour}
+    return json.dumps(fields) + "\n"
+
+
 def present_rows(rows: Iterable[JudgeVerdict]) -> list[JudgeVerdict]:
     """Returns the rows on candidates of today's corpus, by candidate in the corpus' order."""
     places = {c.digest: i for i, c in enumerate((*candidates(), *against_itself()))}
@@ -93,9 +114,9 @@ def present_rows(rows: Iterable[JudgeVerdict]) -> list[JudgeVerdict]:
 
 
 def scores(rows: Iterable[JudgeVerdict]) -> list[JudgeScore]:
-    """Returns the errors of each judge and commit, by name."""
+    """Returns the errors of each judge and commit, by name; rows of an older corpus count too."""
     groups: dict[tuple[str, str], list[JudgeVerdict]] = {}
-    for row in present_rows(rows):
+    for row in rows:
         groups.setdefault((row.judge, row.commit), []).append(row)
     return [_score(*key, group) for key, group in sorted(groups.items())]
 
@@ -129,6 +150,23 @@ def is_error(row: JudgeVerdict) -> bool:
     """Whether a verdict is wrong: a right kernel refused, or another one accepted."""
     error = JudgeAnswer.REFUSED if row.truth == "right" else JudgeAnswer.ACCEPTED
     return row.answer is error
+
+
+def disagreements(rows: Iterable[JudgeVerdict], chosen: Iterable[Candidate]) -> list[str]:
+    """Returns a line for each verdict that differs from the stated truth, then the count.
+
+    Args:
+        rows: Verdicts; those on other candidates are left out.
+        chosen: The candidates.
+    """
+    digests = {candidate.digest for candidate in chosen}
+    known = [row for row in rows if row.digest in digests]
+    lines = [
+        f"disagrees: {row.candidate} is {row.truth}, {row.judge} {row.answer}: {row.message}"
+        for row in known
+        if is_error(row)
+    ]
+    return [*lines, f"{len(lines)} of {len(known)} verdicts differ from the stated truth"]
 
 
 def kinds_of(rows: Iterable[JudgeVerdict]) -> dict[str, dict[str, tuple[int, int]]]:

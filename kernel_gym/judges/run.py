@@ -13,9 +13,11 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+from kernel_gym import __version__
 from kernel_gym.errors import InputError, KernelGymError
 from kernel_gym.judges.adapter import JudgeAdapter, Reading, result_text
 from kernel_gym.judges.corpus import Candidate
@@ -140,6 +142,7 @@ def new_verdict(
     return JudgeVerdict(
         judge=judge,
         commit=commit,
+        runner=commit_of_runner(),
         candidate=candidate.name,
         digest=candidate.digest,
         truth=candidate.truth,
@@ -184,6 +187,12 @@ def commit_of(checkout: Path) -> str:
     return f"files-{digest.hexdigest()[:16]}"
 
 
+@cache
+def commit_of_runner() -> str:
+    """Returns the commit of this program, with `+` if it was changed, or its release."""
+    return commit_of(ROOT) if (ROOT / ".git").exists() else f"release-{__version__}"
+
+
 class RowFile:
     """A file of rows that grows; without a path the rows are only printed.
 
@@ -192,28 +201,32 @@ class RowFile:
         resume: Continue the file; otherwise it must not exist.
         show: Prints a line.
 
+    Attributes:
+        rows: Its rows.
+
     Raises:
         InputError: The file exists and is not continued, or has lines that are no rows.
     """
 
     def __init__(self, path: Path | None, resume: bool, show: Callable[[str], object]) -> None:
         self._path, self._show, self._lock = path, show, threading.Lock()
-        self._rows: list[JudgeVerdict] = []
+        self.rows: list[JudgeVerdict] = []
         if path is not None and path.exists():
             if not resume:
                 raise InputError(f"{path} exists; name a new file, or continue it with --resume")
-            self._rows = read_verdicts([path])
+            self.rows = read_verdicts([path])
             text = path.read_text(encoding="utf-8")
             path.write_text(text[: text.rfind("\n") + 1], encoding="utf-8")
 
     def missing(self, chosen: Iterable[Candidate], judge: str) -> list[Candidate]:
         """Returns the candidates on which the file has no row of a judge, in their present form."""
-        done = {row.digest for row in self._rows if row.judge == judge}
+        done = {row.digest for row in self.rows if row.judge == judge}
         return [candidate for candidate in chosen if candidate.digest not in done]
 
     def keep(self, row: JudgeVerdict) -> None:
         """Writes a row and prints it."""
         with self._lock:
+            self.rows.append(row)
             if self._path is not None:
                 with self._path.open("a", encoding="utf-8") as file:
                     file.write(row.model_dump_json(exclude_defaults=True) + "\n")

@@ -32,6 +32,8 @@ class JudgeVerdict(BaseModel):
     judge: str = Field(pattern=r"^[\w.+-]{1,60}$")
     commit: str = Field(max_length=60)
     """The commit of the judge's checkout, or a digest of its files."""
+    runner: str = Field(default="", max_length=60)
+    """The commit of kernel-gym whose adapter and simulator made the row; a `+` if changed."""
     candidate: str = Field(max_length=100)
     digest: str = Field(pattern="^[0-9a-f]{16}$")
     """The digest of problem and candidate. Rows of an older corpus are thus known."""

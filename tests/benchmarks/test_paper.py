@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks.figures import BenchmarkError, load_benchmarks
-from benchmarks.judges_page import CHART, README, judge_chart, readme_page, stored_rows
+from benchmarks.judges_front import CHART, README, judge_chart, readme_page
+from benchmarks.judges_page import stored_rows
 from benchmarks.paper import TEMPLATE, paper_page
 from kernel_gym.judges.report import quick_rows, scores
 

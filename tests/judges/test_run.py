@@ -12,7 +12,14 @@ from kernel_gym.errors import InputError
 from kernel_gym.judges import corpus
 from kernel_gym.judges.adapter import Reading, load_adapter, need
 from kernel_gym.judges.adapters.texts import RUN_FORKED
-from kernel_gym.judges.run import JudgeHost, RowFile, commit_of, judge_candidate, run_judge
+from kernel_gym.judges.run import (
+    JudgeHost,
+    RowFile,
+    commit_of,
+    commit_of_runner,
+    judge_candidate,
+    run_judge,
+)
 from kernel_gym.judges.verdicts import JudgeAnswer, JudgeVerdict, read_verdicts
 
 CASES = {
@@ -76,6 +83,7 @@ def test_answers_become_rows(rows):
     assert rows["wrong_tail"].answer is JudgeAnswer.REFUSED
     assert rows["wrong_tail"].paid is None
     assert rows["right_plain"].commit.startswith("files-")
+    assert rows["right_plain"].runner == commit_of_runner()
 
 
 def test_processes_that_a_script_spawns_find_it(rows):
@@ -116,6 +124,18 @@ def test_a_judge_that_fails_or_leaves_its_folder_gives_no_verdict(rows, kind, wo
 
 def test_the_simulated_device_is_there(rows):
     assert rows["cheat_empty"].answer is JudgeAnswer.ACCEPTED, rows["cheat_empty"].message
+
+
+def test_the_example_of_the_page_is_a_judge(tmp_path):
+    page = Path(__file__).parents[2] / "docs/judges/own.md"
+    text = page.read_text().partition("```python\n")[2].partition("```")[0]
+    assert len(text.splitlines()) <= 45
+    (tmp_path / "my_judge.py").write_text(text)
+    (tmp_path / "README.md").write_text("")
+    kept: list[JudgeVerdict] = []
+    chosen = [corpus.find("excess/right_plain"), corpus.find("excess/cheat_empty")]
+    run_judge(load_adapter(str(tmp_path / "my_judge.py")), tmp_path, chosen, kept.append)
+    assert [row.answer for row in kept] == [JudgeAnswer.ACCEPTED, JudgeAnswer.REFUSED], kept
 
 
 def test_a_judge_that_hangs_gives_a_row(monkeypatch, tmp_path):

@@ -78,10 +78,10 @@ ADAPTER = ScriptedJudge(
     repository="flashinfer-ai/flashinfer-bench",
     settings=(
         "`DefaultEvaluator` in one process, as its runners call it, with the defaults: three "
-        "trials of random inputs, atol and rtol 1e-2 for all elements. Its clock is a function of "
-        "the package flashinfer, which needs CUDA: events of PyTorch stand in for it, without a "
-        "cold cache. 2 calls to warm up and 5 timed ones instead of 10 and 50. Four shapes; the "
-        "speedup is the geometric mean."
+        "trials of random inputs without a seed, atol and rtol 1e-2 for all elements. Its clock "
+        "is a function of the package flashinfer, which needs CUDA: events of PyTorch stand in "
+        "for it, without a cold cache. 2 calls to warm up and 5 timed ones instead of 10 and 50. "
+        "Four shapes; the speedup is the geometric mean."
     ),
     needed=("flashinfer_bench/bench/evaluators/default.py",),
     script=SCRIPT,

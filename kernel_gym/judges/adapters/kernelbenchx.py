@@ -55,7 +55,7 @@ ADAPTER = ScriptedJudge(
     name="kernelbenchx",
     repository="BonnieW05/KernelBenchX",
     settings=(
-        "The execution step alone: both files run with the same seed and their `test_results` are "
+        "The execution step alone: both files run with its seed 0 and their `test_results` are "
         "compared by `assert_close` with the default tolerance of float32, 1e-5. The call step "
         "runs the same file and adds nothing. Four shapes, inputs by `torch.randn`. Speedups come "
         "from a third step against stored times of an NVIDIA GPU, so none is stated."

@@ -38,10 +38,11 @@ ADAPTER = ScriptedJudge(
     settings=(
         "`analyze_code` in its default profile on a submission with `custom_kernel(data)`; "
         "refused if it says `should_filter`. The rules look for cheats alone, so wrong kernels "
-        "are not their subject. The checkout is the folder of "
-        "`pip install --target FOLDER kernelguard`."
+        "are not their subject. The digest of its files is `files-d56ff200a84b346d`."
     ),
     needed=("kernelguard.py",),
     script=SCRIPT,
     write=write,
+    static=True,
+    install="pip install --no-deps --target kernelguard kernelguard==0.3.2",
 )

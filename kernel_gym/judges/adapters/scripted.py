@@ -27,6 +27,8 @@ class ScriptedJudge:
         needed: Files of the checkout that the script uses.
         script: The text of the script; its argument is the checkout.
         write: Writes a candidate in the judge's form: candidate, checkout, folder.
+        static: Whether it reads the source of candidates and runs nothing.
+        install: The command that makes the checkout, if it is no clone of the repository.
     """
 
     name: str
@@ -35,6 +37,8 @@ class ScriptedJudge:
     needed: tuple[str, ...]
     script: str
     write: Write
+    static: bool = False
+    install: str = ""
 
     def prepare(self, candidate: Candidate, checkout: Path, folder: Path) -> list[str]:
         """Writes the candidate and the script."""

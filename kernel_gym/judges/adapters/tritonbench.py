@@ -45,8 +45,8 @@ ADAPTER = ScriptedJudge(
         "files are started in children of a process that has loaded PyTorch. `0_call_acc.py`, "
         "which makes this call, needs Python 3.12. The test keeps its results in `result_gold` "
         "and prints nothing, as nearly all files of `data/TritonBench_G_v1` do. Four shapes, "
-        "inputs by `torch.randn`. Its times are compared with stored ones of an NVIDIA GPU, so "
-        "no speedup is stated."
+        "inputs by `torch.randn` without a seed. Its times are compared with stored ones of an "
+        "NVIDIA GPU, so no speedup is stated."
     ),
     needed=("EVAL/eval_G/1_exe_acc.py",),
     script=RUN_FORKED + SCRIPT,
