@@ -8,6 +8,7 @@ from benchmarks import (
     compiled_graphs,
     evaluation_cost,
     hostile,
+    installation,
     operators,
     page,
     renewal,
@@ -37,6 +38,7 @@ app.command()(scale.scale)
 app.command()(compiled_graphs.compiled_graphs)
 app.command()(evaluation_cost.evaluation_cost)
 app.command()(hostile.hostile)
+app.command()(installation.installation)
 app.command()(writer.writer)
 
 if __name__ == "__main__":
