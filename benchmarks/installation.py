@@ -76,7 +76,10 @@ class Installation:
         """Whether the indexes of this machine have a CPU build of PyTorch for this Python."""
         options = ("--dry-run", "--quiet", "--report", "-", "--constraint")
         pins = Path("constraints.txt").resolve()
-        plan = self.run("python", "-m", "pip", "install", *options, pins, "torch")
+        try:
+            plan = self.run("python", "-m", "pip", "install", *options, pins, "torch")
+        except subprocess.CalledProcessError:  # its packages for CUDA are not among the pins
+            return False
         return not re.search(r'"name": "(nvidia|cuda)[-_]', plan)
 
     def megabytes(self) -> int:
@@ -105,7 +108,9 @@ def installation(
     with tempfile.TemporaryDirectory() as scratch:
         if wheel is None:
             wheel, built = _build(pythons[0], Path(scratch))
-            entries += _wheel_entries(new_entry, wheel, built)
+            text = "Building the wheel: three engines, the HIP runtime, the device for PyTorch"
+            entries.append(new_entry(**_wall("wheel-build", text, built)))
+        entries.append(_size(new_entry, wheel))
         for number, each in enumerate(pythons):
             place = Installation(each, Path(scratch) / str(number))
             entries += _entries(new_entry, place, wheel.resolve())
@@ -134,13 +139,10 @@ def _build(python: str, scratch: Path) -> tuple[Path, float]:
     return wheel, seconds
 
 
-def _wheel_entries(new_entry: NewEntry, wheel: Path, seconds: float) -> Iterator[BenchmarkEntry]:
+def _size(new_entry: NewEntry, wheel: Path) -> BenchmarkEntry:
     size = rounded(wheel.stat().st_size / 1e6, 1)
     tags = wheel.stem.split("-", 2)[2]
-    yield new_entry(
-        **_wall("wheel-build", "Building the wheel: three engines, the HIP runtime", seconds)
-    )
-    yield new_entry(
+    return new_entry(
         **{"id": "wheel-size", "metric": "Size of the wheel", "value": size, "unit": "MB"},
         **{"command": COMMAND, "note": f"Its tags: {tags}"},
     )

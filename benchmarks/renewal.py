@@ -22,7 +22,7 @@ from benchmarks.figures import RESULTS, BenchmarkEntry, Goal, Subject, load_benc
 from benchmarks.judges_page import PAGE as JUDGES_PAGE
 from benchmarks.judges_page import judges_page, stored_rows
 from benchmarks.measured_head_room import compared_baselines, rank_correlation
-from benchmarks.page import PAGE, benchmark_page
+from benchmarks.page import FOLDER, benchmark_pages
 from kernel_gym.commands.common import one_line_errors
 from kernel_gym.commands.exploits import EXAMPLES, SUITE
 from kernel_gym.errors import InputError
@@ -48,7 +48,7 @@ def renew(
         typer.Option(dir_okay=False, exists=True, help="File of `kernel-gym exploits --out`."),
     ] = None,
 ) -> None:
-    """Compute the figures of the suite again, and write docs/benchmarks.md and docs/judges.md.
+    """Compute the figures of the suite again, and write the pages of benchmarks and docs/judges.md.
 
     With --findings also those of the exploits and the honest kernels. The file must hold a finding
     on every one of them, on sim:gfx942.
@@ -63,9 +63,10 @@ def renew(
         store("suite", suite_figures(entry_maker("suite")))
         if findings is not None:
             store("exploits", exploit_figures(findings, entry_maker("exploits")))
-        text = benchmark_page(load_benchmarks(RESULTS))
+        pages = benchmark_pages(load_benchmarks(RESULTS))
         judges = judges_page(JUDGES_PAGE.read_text(encoding="utf-8"), stored_rows())
-    PAGE.write_text(text, encoding="utf-8")
+    for name, text in pages.items():
+        (FOLDER / name).write_text(text, encoding="utf-8")
     JUDGES_PAGE.write_text(judges, encoding="utf-8")
 
 
