@@ -1,7 +1,7 @@
 """`python -m benchmarks installation`: builds the wheel, and installs it without a compiler.
 
 The wheel is built from a clone of HEAD. Each Python gets a virtual environment outside of any
-checkout, an empty home, and a PATH with nothing but its own programs.
+checkout, an empty home, and a PATH that has its own programs only.
 """
 
 from __future__ import annotations
@@ -153,12 +153,12 @@ def _entries(new_entry: NewEntry, place: Installation, wheel: Path) -> Iterator[
     version = place.version
     slug = "python-" + "-".join(version.split(".")[:2])
     steps: list[tuple[str, str, Sequence[Any]]] = [
-        ("base", "pip install kernel-gym", ("install", str(wheel))),
+        ("base", "installing the base", ("install", str(wheel))),
         ("base-use", "client, records and engine are loaded", ("python", "-c", _BASE)),
     ]
     full: list[tuple[str, str, Sequence[Any]]] = [
-        ("torch", "pip install torch", ("install", "torch")),
-        ("judge", "pip install kernel-gym[judge,report]", ("install", f"{wheel}[judge,report]")),
+        ("torch", "installing PyTorch", ("install", "torch")),
+        ("judge", "installing the extras judge and report", ("install", f"{wheel}[judge,report]")),
         ("doctor", "kernel-gym doctor", ("kernel-gym", "doctor")),
         ("reward", "kernel-gym check of one kernel, the first reward", ()),
         ("demo", "kernel-gym demo", ("kernel-gym", "demo")),
