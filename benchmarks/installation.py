@@ -115,7 +115,10 @@ def installation(
             place = Installation(each, Path(scratch) / str(number))
             entries += _entries(new_entry, place, wheel.resolve())
             shutil.rmtree(place.venv)
-    store("installation", Subject(title="Installation of the wheel", entries=tuple(entries)))
+    store(
+        "installation",
+        Subject(title="Installation of the wheel without a compiler", entries=tuple(entries)),
+    )
 
 
 def _build(python: str, scratch: Path) -> tuple[Path, float]:

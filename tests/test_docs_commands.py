@@ -32,11 +32,11 @@ def lines_of_blocks():
     """Page and text of each line of a fenced block that begins a program."""
     for page in PAGES:
         for block in FENCE.findall(page.read_text(encoding="utf-8")):
-            for line in block.replace("\\\n", " ").splitlines():
+            for line in re.sub(r"\\\n\s*", " ", block).splitlines():
                 start = re.match(
                     r"\s*(?:\S+/bin/|\w+=\S+ )?(kernel-gym|python -m benchmarks) ", line
                 )
-                if start:
+                if start and not re.search(r"\S {3,}[^#\s]", line):  # not a diagram
                     yield page.name, line[start.start(1) :]
 
 
@@ -59,6 +59,8 @@ def resolved(line):
         _, words, _ = command.make_parser(context).parse_args(words) if words else ({}, [], [])
         if not words:
             break
+        if words[0] not in command.commands and "make" in command.commands:
+            words = ["make", *words]  # the default of `kernel-gym package`
         name, command, words = command.resolve_command(context, words)
         assert command is not None, f"no command {name!r}"
         context = command.context_class(command, info_name=name, parent=context)
