@@ -22,9 +22,7 @@ PIP := $(IN)/python -m pip --disable-pip-version-check install --quiet --constra
 NATIVE := $(shell find kernel_gym -name '*.cpp' -o -name '*.h' -o -name '*.inc' 2>/dev/null)
 
 demo: setup
-	$(IN)/kernel-gym eval --policy examples --suite quickstart --device sim:gfx942 --seed 0 \
-	    --out runs/demo --overwrite
-	$(IN)/kernel-gym report runs/demo
+	$(IN)/kernel-gym demo
 
 test: $(STAMPS)/adapters
 	OMP_NUM_THREADS=1 $(IN)/python -m pytest -n auto --dist loadfile

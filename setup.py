@@ -18,6 +18,7 @@ import sys
 from pathlib import Path
 
 from setuptools import Extension, setup
+from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_ext import build_ext
 
 SOURCES = Path("kernel_gym/sim/csrc")
@@ -71,6 +72,18 @@ class ParallelBuild(build_ext):
         """Exports no init function: the libraries are not Python modules."""
         return []
 
+    def get_ext_filename(self, fullname: str) -> str:
+        """Names no version of Python: the libraries fit every one."""
+        return str(Path(*fullname.split(".")).with_suffix(".so"))
+
+
+class AnyPythonWheel(bdist_wheel):
+    """Tags the wheel for this platform and every Python 3."""
+
+    def get_tag(self) -> tuple[str, str, str]:
+        """Replaces the tags of the interpreter that builds."""
+        return "py3", "none", super().get_tag()[2]
+
 
 def build_torch_device(folder: Path) -> None:
     """Builds the device for the PyTorch of this interpreter, if there is one."""
@@ -118,4 +131,7 @@ def engines() -> list[Extension]:
     ]
 
 
-setup(ext_modules=[*engines(), hip_runtime()], cmdclass={"build_ext": ParallelBuild})
+setup(
+    ext_modules=[*engines(), hip_runtime()],
+    cmdclass={"build_ext": ParallelBuild, "bdist_wheel": AnyPythonWheel},
+)

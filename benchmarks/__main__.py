@@ -8,6 +8,7 @@ from benchmarks import (
     compiled_graphs,
     evaluation_cost,
     hostile,
+    installation,
     leaderboard,
     operators,
     page,
@@ -47,6 +48,7 @@ app.command()(hostile.hostile)
 app.command()(leaderboard.leaderboard)
 app.command()(paper.paper)
 app.command()(recording.recording)
+app.command()(installation.installation)
 app.command()(writer.writer)
 app.command()(writer_arms.writer_arms)
 

@@ -1,7 +1,8 @@
-"""`python -m benchmarks table`: the page of current figures, from `benchmarks/results`."""
+"""`python -m benchmarks table`: the pages of current figures, from `benchmarks/results`."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,14 +13,35 @@ from kernel_gym.commands.common import one_line_errors
 if TYPE_CHECKING:
     from benchmarks.figures import BenchmarkEntry, Benchmarks, FigureInterval
 
-PAGE = Path("docs/benchmarks.md")
-"""The page, relative to a checkout."""
+FOLDER = Path("docs")
+"""The folder of the pages, relative to a checkout."""
+_FIRST = "benchmarks.md"
+_PAGES = {
+    "benchmarks-running.md": (
+        "Benchmarks: installing and running",
+        ("setup-times", "installation", "service", "ray-scaling", "recovery"),
+    ),
+    "benchmarks-simulator.md": (
+        "Benchmarks: speed and accuracy",
+        (
+            *("simulator-speed", "compiled-graphs", "torch-device", "evaluation-cost"),
+            *("throughput-gpu", "timing-accuracy"),
+        ),
+    ),
+    "benchmarks-training.md": (
+        "Benchmarks: training",
+        ("training-tiny", "training-writer-cpu", "training-writer-gpu", "training-transfer"),
+    ),
+}
+"""Titles and subjects of the pages beside the first one, which has all other subjects."""
 _INTRODUCTION = """\
 # Benchmarks
 
-Current figures only, one table a subject. `python -m benchmarks table` prints this page from
-`benchmarks/results/*.json`, `python -m benchmarks renew` writes it and the figures of the suite;
-[Recording figures](measurements.md) says how to add one.
+Current figures only, one table a subject. This page has those of the judge and of the problems.
+Others have [installing and running](benchmarks-running.md), [speed and
+accuracy](benchmarks-simulator.md) and [training](benchmarks-training.md). `python -m benchmarks
+table` prints the pages from `benchmarks/results/*.json`, `python -m benchmarks renew` writes them
+and the figures of the suite; [Recording figures](measurements.md) says how to add one.
 
 - Clock: *measured* by a clock of the GPU or the processor, *modelled* by the simulator, *wall* for
   elapsed time, and a dash for a count. A modelled time is never a measured one.
@@ -43,25 +65,34 @@ ResultsOption = Annotated[
 def table(results: ResultsOption = Path("benchmarks/results")) -> None:
     """Print the current figures of the project as Markdown.
 
-    Example: python -m benchmarks table > docs/benchmarks.md
+    Example: python -m benchmarks table
     """
     from benchmarks.figures import load_benchmarks
 
     with one_line_errors():
-        print(benchmark_page(load_benchmarks(results)), end="")
+        print("\n".join(benchmark_pages(load_benchmarks(results)).values()), end="")
 
 
-def benchmark_page(benchmarks: Benchmarks) -> str:
-    """Returns the page as Markdown."""
-    parts = [_INTRODUCTION]
-    for name, subject in benchmarks.subjects.items():
-        if name in _OWN_PAGES:
-            continue
-        rows = [_row(entry, benchmarks.machines[entry.machine].name) for entry in subject.entries]
-        parts.append("\n".join([f"## {subject.title}\n", _HEAD, *rows, ""]))
+def benchmark_pages(benchmarks: Benchmarks) -> dict[str, str]:
+    """Returns the pages as Markdown, by the names of their files in `docs/`."""
+    elsewhere = {name for _, names in _PAGES.values() for name in names} | set(_OWN_PAGES)
     machines = [f"- **{m.name}**: {m.description}" for m in benchmarks.machines.values()]
-    parts.append("\n".join(["## Machines\n", *machines, ""]))
-    return "\n".join(parts)
+    first = [name for name in benchmarks.subjects if name not in elsewhere]
+    listed = "\n".join(["## Machines\n", *machines, ""])
+    pages = {_FIRST: "\n".join([_INTRODUCTION, *_tables(benchmarks, first), listed])}
+    for file, (title, names) in _PAGES.items():
+        head = f"# {title}\n\n[Benchmarks]({_FIRST}) says how to read the tables.\n"
+        pages[file] = "\n".join([head, *_tables(benchmarks, names)])
+    return pages
+
+
+def _tables(benchmarks: Benchmarks, names: Sequence[str]) -> Iterator[str]:
+    """Yields the table of each subject that is there."""
+    for name in names:
+        subject = benchmarks.subjects.get(name)
+        if subject is not None:
+            rows = [_row(each, benchmarks.machines[each.machine].name) for each in subject.entries]
+            yield "\n".join([f"## {subject.title}\n", _HEAD, *rows, ""])
 
 
 def _row(entry: BenchmarkEntry, machine: str) -> str:

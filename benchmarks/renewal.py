@@ -22,7 +22,7 @@ from benchmarks.figures import RESULTS, BenchmarkEntry, Goal, Subject, load_benc
 from benchmarks.judges_front import CHART, README, judge_chart, readme_page
 from benchmarks.judges_page import judges_pages, stored_rows
 from benchmarks.measured_head_room import compared_baselines, rank_correlation
-from benchmarks.page import PAGE, benchmark_page
+from benchmarks.page import FOLDER, benchmark_pages
 from kernel_gym.commands.common import one_line_errors
 from kernel_gym.commands.exploits import EXAMPLES, SUITE
 from kernel_gym.errors import InputError
@@ -64,9 +64,9 @@ def renew(
         store("suite", suite_figures(entry_maker("suite")))
         if findings is not None:
             store("exploits", exploit_figures(findings, entry_maker("exploits")))
-        text = benchmark_page(load_benchmarks(RESULTS))
+        benchmarks = benchmark_pages(load_benchmarks(RESULTS))
         rows = quick_rows(present_rows(stored_rows()))
-        pages = {PAGE: text} | judges_pages()
+        pages = {FOLDER / name: text for name, text in benchmarks.items()} | judges_pages()
         pages[README] = readme_page(README.read_text(encoding="utf-8"), rows)
         pages[CHART] = judge_chart(scores(rows))
     for page, content in pages.items():

@@ -243,7 +243,7 @@ def samples_page(rows: list[CorpusRow], when: str, count: int, seed: int = 0) ->
         "# Samples of a policy that writes kernels",
         f"`python -m benchmarks writer RUN` drew these {len(drawn)} of {len(rows)} replies to "
         f"held-out graphs, {when} of `writer_cpu.toml`, by seed {seed}. They are not chosen. "
-        "[Training](training.md#what-writer_cputoml-learns) says how they were made.",
+        "[Training](training-writer.md#what-writer_cputoml-learns) says how they were made.",
     ]
     for row in drawn:
         graph = graph_of(row.task)

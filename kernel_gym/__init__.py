@@ -14,22 +14,23 @@ Example:
 """
 
 import gymnasium
-import lazy_loader
+
+from kernel_gym.extras import attach
 
 __version__ = "0.1.0"
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = attach(__name__, __file__)
 
 # A GPU's times differ from run to run, so the registration says that the environments are not
 # deterministic. On the simulator equal seeds give equal observations, rewards and infos.
 gymnasium.register(
     id="KernelOpt-v0",
-    entry_point="kernel_gym.envs.kernel_opt:KernelOptEnv",
-    vector_entry_point="kernel_gym.envs.vector:KernelOptVectorEnv",
+    entry_point="kernel_gym.envs:KernelOptEnv",
+    vector_entry_point="kernel_gym.envs:KernelOptVectorEnv",
     nondeterministic=True,
 )
 gymnasium.register(
     id="KernelTune-v0",
-    entry_point="kernel_gym.envs.kernel_tune:KernelTuneEnv",
-    vector_entry_point="kernel_gym.envs.vector:KernelTuneVectorEnv",
+    entry_point="kernel_gym.envs:KernelTuneEnv",
+    vector_entry_point="kernel_gym.envs:KernelTuneVectorEnv",
     nondeterministic=True,
 )

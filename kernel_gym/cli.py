@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import atexit
 import gc
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -21,6 +22,7 @@ from kernel_gym.commands import (
     check,
     compare,
     corpus,
+    demo,
     deploy,
     doctor,
     eval,
@@ -43,8 +45,9 @@ from kernel_gym.commands import (
     workspace,
 )
 from kernel_gym.commands.bench import app as bench
-from kernel_gym.commands.common import one_line_errors
+from kernel_gym.commands.common import BAD_INPUT, note, one_line_errors
 from kernel_gym.commands.sim.app import SimCommand, sim
+from kernel_gym.extras import missing_extra
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -80,6 +83,7 @@ def common(
 
 
 app.command()(doctor.doctor)
+app.command()(demo.demo)
 app.add_typer(tasks.app, name="tasks")
 app.command()(check.check)
 app.command()(plan.plan)
@@ -114,6 +118,16 @@ def main() -> None:
     """Runs the command line.
 
     At its end no garbage is searched for: with all libraries loaded that takes 0.7 s.
+
+    Raises:
+        ModuleNotFoundError: A module is missing that no extra of the package has.
     """
     atexit.register(gc.freeze)
-    app()
+    try:
+        app()
+    except ModuleNotFoundError as error:
+        text = missing_extra(error)
+        if text is None:
+            raise
+        note(f"error: {text}")
+        sys.exit(BAD_INPUT)

@@ -110,3 +110,13 @@ def test_the_page_of_the_architecture_has_every_room_on_its_floor():
     floors["kernel_gym"] = floors.pop("__init__")
     del floors["__main__"]
     assert stated == floors
+
+
+MAX_PAGE_WORDS = 2500
+
+
+def test_no_page_is_too_long():
+    pages = {page.name: page for page in (ROOT / "docs").glob("*.md")}
+    pages |= {f"{page.parent.name}/{page.name}": page for page in (ROOT / "docs").glob("*/*.md")}
+    words = {name: len(page.read_text(encoding="utf-8").split()) for name, page in pages.items()}
+    assert {name for name, count in words.items() if count > MAX_PAGE_WORDS} == set()

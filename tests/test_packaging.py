@@ -4,7 +4,12 @@ import re
 import tomllib
 from pathlib import Path
 
+import yaml
+
 import kernel_gym
+from kernel_gym.judge.protocol import PROTOCOL_VERSION
+from kernel_gym.records import SCHEMA_VERSION, Evaluation
+from kernel_gym.sim import native
 
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -44,7 +49,8 @@ def test_only_sources_of_compiled_libraries_are_left_out():
 
 
 def test_torch_has_no_upper_bound():
-    (torch,) = [d for d in PROJECT["project"]["dependencies"] if d.startswith("torch")]
+    judge = PROJECT["project"]["optional-dependencies"]["judge"]
+    (torch,) = [d for d in judge if d.startswith("torch")]
     assert re.fullmatch(r"torch>=[\d.]+", torch)
 
 
@@ -59,15 +65,68 @@ def test_constraints_hold_no_cuda():
 
 
 def test_every_dependency_is_pinned():
-    pinned = {line.split("==")[0].lower() for line in CONSTRAINTS.splitlines() if "==" in line}
+    pinned = {
+        line.split("==")[0].lower().replace("_", "-")
+        for line in CONSTRAINTS.splitlines()
+        if "==" in line
+    }
     wanted = [
         *PROJECT["project"]["dependencies"],
-        *PROJECT["project"]["optional-dependencies"]["dev"],
-        *PROJECT["project"]["optional-dependencies"]["docs"],
+        *(
+            requirement
+            for extra in ("judge", "report", "service", "train", "dev", "docs")
+            for requirement in PROJECT["project"]["optional-dependencies"][extra]
+        ),
     ]
-    names = {re.match(r"[A-Za-z0-9_.-]+", requirement).group().lower() for requirement in wanted}
-    assert names <= pinned
+    names = {re.match(r"[A-Za-z0-9_.-]+", requirement).group() for requirement in wanted}
+    assert {name.lower().replace("_", "-") for name in names} - {"kernel-gym"} <= pinned
 
 
 def test_the_version_is_stated_once():
     assert kernel_gym.__version__ == PROJECT["project"]["version"]
+
+
+def test_a_release_is_tested_in_every_python_before_it_is_published():
+    text = (ROOT / ".github/workflows/release.yml").read_text(encoding="utf-8")
+    jobs = yaml.safe_load(text)["jobs"]
+    pythons = jobs["test"]["strategy"]["matrix"]["python"]
+    assert pythons[0] == PROJECT["project"]["requires-python"].removeprefix(">=")
+    assert [int(each.partition(".")[2]) for each in pythons] == [11, 12, 13, 14]
+    assert (jobs["test"]["needs"], jobs["publish"]["needs"]) == ("build", "test")
+    (torch,) = [pin for pin in CONSTRAINTS.splitlines() if pin.startswith("torch==")]
+    assert torch in text
+    assert torch in PROJECT["tool"]["cibuildwheel"]["before-build"]
+
+
+def test_the_wheel_and_its_libraries_name_no_python():
+    text = (ROOT / "setup.py").read_text(encoding="utf-8")
+    assert '"bdist_wheel": AnyPythonWheel' in text
+    assert {native.library_path(isa).name for isa in native.ISAS} == {
+        f"_engine_{isa}.so" for isa in native.ISAS
+    }
+    for library in native.supported_isas():
+        assert b"PyObject" not in native.library_path(library).read_bytes()
+
+
+FIELDS_OF_SCHEMA = {
+    1: """
+        schema_version protocol_version task device clock source_sha256 copied outcome stage message
+        detail labels workloads versions wall_seconds
+    """
+}
+"""Fields of records that readers of a schema rely on. Only a new schema may lack one."""
+
+
+def test_the_schema_of_records_rises_when_a_field_goes():
+    assert set(FIELDS_OF_SCHEMA[SCHEMA_VERSION].split()) <= set(Evaluation.model_fields)
+
+
+def test_the_page_of_the_protocol_states_its_version():
+    text = (ROOT / "docs/protocol.md").read_text(encoding="utf-8")
+    assert f"\nVersion {PROTOCOL_VERSION}. " in text
+
+
+def test_the_changelog_is_short():
+    unreleased = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8").split("\n## ")[1]
+    assert unreleased.startswith("Unreleased")
+    assert 5 <= len(re.findall(r"^- ", unreleased, re.MULTILINE)) <= 14

@@ -1,4 +1,4 @@
-"""The tables of docs/deploy.md, from the results in `benchmarks/results/deployment`."""
+"""The tables of whole models by architecture, from `benchmarks/results/deployment`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from benchmarks.marks import filled
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs/deploy.md"
+PAGE = ROOT / "docs/deploy-architectures.md"
 RESULTS = ROOT / "benchmarks/results/deployment"
 COMMAND = "python -m benchmarks.deployment"
 

@@ -1,4 +1,4 @@
-"""The client of the evaluation service. It loads no PyTorch and needs the extra `client` only.
+"""The client of the evaluation service. It loads no PyTorch and needs no extra.
 
 Example:
     >>> from kernel_gym.client import Client

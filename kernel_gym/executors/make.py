@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Any
 
 from kernel_gym.devices import backend_of, resolve
@@ -68,12 +67,7 @@ def require_executor(name: str) -> None:
     Raises:
         UnknownExecutor: There is none. The message lists similar names.
     """
-    if is_service(name):
-        if find_spec("httpx") is None:
-            raise UnknownExecutor(
-                f"executor {name!r}: httpx is missing; install kernel-gym[client]"
-            )
-    elif name not in EXECUTORS:
+    if not is_service(name) and name not in EXECUTORS:
         raise UnknownExecutor(unknown("executor", name, (*EXECUTORS, "http://HOST")))
 
 

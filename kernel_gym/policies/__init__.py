@@ -8,6 +8,6 @@ The public names are in `__init__.pyi` and are imported on first use, because mo
 PyTorch.
 """
 
-import lazy_loader
+from kernel_gym.extras import attach
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

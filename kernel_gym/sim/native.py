@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes as ct
 import os
-import sysconfig
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
@@ -70,8 +69,7 @@ def _processor_flags() -> set[str]:
 
 def library_path(isa: str) -> Path:
     """The path of the library for an instruction set. The file may not exist."""
-    suffix = sysconfig.get_config_var("EXT_SUFFIX")
-    return Path(__file__).with_name(f"_engine_{isa}{suffix}")
+    return Path(__file__).with_name(f"_engine_{isa}.so")
 
 
 @lru_cache(maxsize=1)

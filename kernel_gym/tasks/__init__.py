@@ -4,6 +4,6 @@ The public names are in `__init__.pyi` and are imported on first use. Code that 
 needs the splits and kinds of workloads but not PyTorch, which takes seconds to load.
 """
 
-import lazy_loader
+from kernel_gym.extras import attach
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

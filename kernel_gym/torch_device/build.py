@@ -28,6 +28,8 @@ FLAGS = (
     *("-std=c++20", "-O2", "-g0", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall"),
     "-Wno-unused-function",
 )
+NEEDS = ("libc10.so", "libtorch_cpu.so")
+"""PyTorch's libraries that the device uses, in the order of their loading."""
 
 
 class DeviceBuildError(RuntimeError):
@@ -123,8 +125,8 @@ def _compile(compiler: str, torch: Path, target: Path) -> None:
             *(compiler, *FLAGS),
             *(f"-I{torch / 'include' / part}" for part in ("", "torch/csrc/api/include")),
             *(str(path) for path in sorted(SOURCES.glob("*.cpp"))),
-            *("-o", str(made), f"-L{torch / 'lib'}", f"-Wl,-rpath,{torch / 'lib'}"),
-            *("-ltorch_cpu", "-lc10"),
+            *("-o", str(made), f"-L{torch / 'lib'}"),  # no path: `library.load` knows where
+            *(f"-l:{name}" for name in NEEDS),
         ]
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode:

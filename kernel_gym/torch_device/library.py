@@ -98,6 +98,9 @@ def load() -> ctypes.CDLL:
                 "`kernel-gym sim -- COMMAND`"
             )
         path = build.find_library() or build.build()
+        if torch is not None:  # the library does not know where PyTorch's are
+            for name in build.NEEDS:
+                ctypes.CDLL(str(torch / "lib" / name))
         _library = ctypes.CDLL(str(path))
         _library.torch_device_seconds.restype = ctypes.c_double
         _library.torch_device_operators.restype = _LONG

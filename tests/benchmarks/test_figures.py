@@ -11,13 +11,11 @@ from typer.testing import CliRunner
 from benchmarks.__main__ import app
 from benchmarks.counts import counts_of_tree
 from benchmarks.figures import BenchmarkError, load_benchmarks
-from benchmarks.page import benchmark_page
+from benchmarks.page import benchmark_pages
 from benchmarks.renewal import entry_maker, suite_figures
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "benchmarks" / "results"
-PAGE = ROOT / "docs" / "benchmarks.md"
-MAX_LINES = 200
 
 ENTRY = {
     "id": "rate",
@@ -48,15 +46,25 @@ def results(tmp_path, *entries, machines=MACHINES):
     return folder
 
 
-def test_the_page_is_the_one_the_command_prints():
-    page = CliRunner().invoke(app, ["table", "--results", str(RESULTS)])
-    assert page.exit_code == 0, page.output
-    expected = PAGE.read_text(encoding="utf-8")
-    assert page.stdout == expected, "run: python -m benchmarks renew"
+def first_page(benchmarks):
+    """The page of the subjects that no other page has."""
+    return benchmark_pages(benchmarks)["benchmarks.md"]
 
 
-def test_the_page_is_short():
-    assert len(PAGE.read_text(encoding="utf-8").splitlines()) <= MAX_LINES
+def test_the_pages_are_those_that_the_command_prints():
+    printed = CliRunner().invoke(app, ["table", "--results", str(RESULTS)])
+    assert printed.exit_code == 0, printed.output
+    names = benchmark_pages(load_benchmarks(RESULTS))
+    pages = [(ROOT / "docs" / name).read_text(encoding="utf-8") for name in names]
+    assert printed.stdout == "\n".join(pages), "run: python -m benchmarks renew"
+
+
+def test_each_subject_is_on_one_page():
+    benchmarks = load_benchmarks(RESULTS)
+    text = "".join(benchmark_pages(benchmarks).values())
+    assert [text.count(f"## {each.title}\n") for each in benchmarks.subjects.values()] == [1] * len(
+        benchmarks.subjects
+    )
 
 
 def test_the_figures_of_the_suite_are_those_of_the_tree():
@@ -103,7 +111,7 @@ def every_entry(benchmarks):
 
 
 def test_an_entry_becomes_a_row(tmp_path):
-    page = benchmark_page(load_benchmarks(results(tmp_path, ENTRY)))
+    page = first_page(load_benchmarks(results(tmp_path, ENTRY)))
     assert "## Speed" in page
     assert (
         "| Evaluations<br>*One run.* "
@@ -117,7 +125,7 @@ def test_an_entry_becomes_a_row(tmp_path):
 def test_a_range_without_a_value_and_without_counts_says_so(tmp_path):
     entry = {**ENTRY, "unit": "x", "clock": "none", "counts": {}}
     del entry["value"], entry["goal"], entry["note"]
-    page = benchmark_page(load_benchmarks(results(tmp_path, entry)))
+    page = first_page(load_benchmarks(results(tmp_path, entry)))
     assert "| Evaluations | **59.5 to 61**x (range of 3 runs) |  | - |" in page
 
 
@@ -153,7 +161,7 @@ def test_a_decimal_keeps_its_last_zeros(tmp_path):
     folder = results(tmp_path, {**ENTRY, "value": "NUMBER", "interval": None})
     file = folder / "speed.json"
     file.write_text(file.read_text().replace('"NUMBER"', "0.210"))
-    assert "**0.210** a minute" in benchmark_page(load_benchmarks(folder))
+    assert "**0.210** a minute" in first_page(load_benchmarks(folder))
 
 
 @pytest.mark.parametrize("content", ["", "[", "[]", '{"title": "x", "entries": []}', "\0"])

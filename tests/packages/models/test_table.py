@@ -1,4 +1,4 @@
-"""The table of architectures on docs/deploy.md is the stored one, and says what it claims."""
+"""The page of whole models by architecture shows the stored table, and says what it claims."""
 
 from __future__ import annotations
 
