@@ -32,7 +32,7 @@ from kernel_gym.training.graph_kernels import default_plan, kernel_source
 from kernel_gym.training.scoring import Scored, Scorer
 from kernel_gym.training.train import CONFIG, FINAL, START, secret_of
 
-CPU = "writer_cpu"
+CPU, GPU = "writer_cpu", "writer_gpu"
 PAGE = Path("docs/training-samples.md")
 _SHOWN_RIGHT = frozenset({Stage.ADVERSARIAL, Stage.UNSEEN, Stage.TIME, Stage.DONE})
 """Stages that follow the check of the train workloads."""
@@ -46,10 +46,12 @@ def writer(
     run: Annotated[Path, typer.Argument(help="The folder of a finished run.")],
     name: Annotated[str, typer.Option(help="The configuration: writer_cpu or writer_gpu.")] = CPU,
     machine: Annotated[str, typer.Option(help="Where it ran, a key of machines.json.")] = MACHINE,
-    samples: Annotated[int, typer.Option(min=1, help="Replies on the page of samples.")] = 6,
+    samples: Annotated[int, typer.Option(min=1, help="Replies on the page of samples.")] = 12,
     workers: Annotated[int, typer.Option(min=1, help="Parallel evaluations.")] = 2,
 ) -> None:
-    """Compute the figures of a run of writer_cpu.toml, and write the page of its samples.
+    """Compute the figures of a run that writes kernels.
+
+    Of a run of writer_gpu.toml it also writes the page of samples.
 
     Example: python -m benchmarks writer runs/writer_cpu
     """
@@ -65,7 +67,7 @@ def writer(
         subject = f"training-{name.replace('_', '-')}"
         results = figures(replies, defaults, entry_maker(subject, machine), name)
         store(subject, results)
-    if name == CPU:
+    if name == GPU:
         last = list(replies)[-1]
         PAGE.write_text(samples_page(replies[last], _PHASES[last], samples), encoding="utf-8")
     for entry in results.entries:
@@ -105,7 +107,8 @@ def figures(
         name: The configuration of the run.
     """
     train = f"kernel-gym train kernel_gym/training/configs/{name}.toml"
-    command = f"{train}; python -m benchmarks writer runs/{name}"
+    named = "" if name == CPU else f" --name {name}"
+    command = f"{train}; python -m benchmarks writer runs/{name}{named}"
 
     def entry_of(id: str, **fields: Any) -> BenchmarkEntry:
         return new_entry(id=f"{name.replace('_', '-')}-{id}", command=command, **fields)
@@ -242,8 +245,8 @@ def samples_page(rows: list[CorpusRow], when: str, count: int, seed: int = 0) ->
     parts = [
         "# Samples of a policy that writes kernels",
         f"`python -m benchmarks writer RUN` drew these {len(drawn)} of {len(rows)} replies to "
-        f"held-out graphs, {when} of `writer_cpu.toml`, by seed {seed}. They are not chosen. "
-        "[Training](training-writer.md#what-writer_cputoml-learns) says how they were made.",
+        f"held-out graphs, {when} of `{GPU}.toml`, by seed {seed}. They are not chosen. "
+        "[Training](training-writer.md#what-writer_gputoml-learns) says how they were made.",
     ]
     for row in drawn:
         graph = graph_of(row.task)
