@@ -51,7 +51,7 @@ and the figures of the suite; [Recording figures](measurements.md) says how to a
   GPU. [Real GPUs](gpu.md) has the figures of the present one.
 - Nothing here ran on an AMD GPU. Policies are compared on [the leaderboard](leaderboard.md).
 """
-_OWN_PAGES = ("leaderboard",)
+OWN_PAGES = ("leaderboard",)
 """Subjects whose figures have a page of their own."""
 _HEAD = """\
 | metric | figure | speaks of | clock | machine | command | commit, date |
@@ -75,7 +75,7 @@ def table(results: ResultsOption = Path("benchmarks/results")) -> None:
 
 def benchmark_pages(benchmarks: Benchmarks) -> dict[str, str]:
     """Returns the pages as Markdown, by the names of their files in `docs/`."""
-    elsewhere = {name for _, names in _PAGES.values() for name in names} | set(_OWN_PAGES)
+    elsewhere = {name for _, names in _PAGES.values() for name in names} | set(OWN_PAGES)
     machines = [f"- **{m.name}**: {m.description}" for m in benchmarks.machines.values()]
     first = [name for name in benchmarks.subjects if name not in elsewhere]
     listed = "\n".join(["## Machines\n", *machines, ""])
