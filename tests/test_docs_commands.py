@@ -44,7 +44,8 @@ def inline():
     """Page and text of each program in a line of prose or a cell of a table."""
     for page in PAGES:
         for text in INLINE.findall(FENCE.sub("", page.read_text(encoding="utf-8"))):
-            yield page.name, text
+            for line in text.split("; "):
+                yield page.name, line
 
 
 def resolved(line):
