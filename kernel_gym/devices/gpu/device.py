@@ -34,8 +34,8 @@ from kernel_gym.devices.gpu.staging import StagingMemory
 from kernel_gym.sandbox.spawn import Child
 from kernel_gym.tasks.task import Task
 
-PAIRED_TIMING_VERSION = "2"
-"""Rises when calls are timed in another way, as the version of the modelled clock does."""
+PAIRED_TIMING_VERSION = "3"
+"""Rises when calls are timed or compared in another way, as that of the modelled clock does."""
 FULL = "the GPU's memory is used up; run fewer evaluators on it"
 
 
