@@ -22,6 +22,8 @@ import typer
 
 from benchmarks.renewal import MACHINE
 from kernel_gym.commands.common import JsonOption, note, one_line_errors, print_json
+from kernel_gym.errors import InputError
+from kernel_gym.records import Outcome
 
 MIX = {"does not compile": 0.60, "wrong": 0.25, "right": 0.15}
 """The submissions of a young policy."""
@@ -182,7 +184,15 @@ def tasks_of(suite: str | None) -> list[str]:
 
 
 def _row(submission: Submission, pair: Sequence[tuple[float, dict[str, Any]]]) -> dict[str, Any]:
+    """Returns the seconds of a submission in both checkouts.
+
+    Raises:
+        InputError: A checkout could not judge it, as when its libraries are not built.
+    """
     (old, first), (new, second) = pair
+    for side, record in (("before", first), ("after", second)):
+        if record["outcome"] == Outcome.INFRA:
+            raise InputError(f"{submission.task}, {side}: {record['message']}")
     return {
         "language": "HIP" if "2hip/" in submission.task else "Triton",
         "task": submission.task,

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 
-from benchmarks.evaluation_cost import _summary, stored
+import pytest
+
+from benchmarks.evaluation_cost import Submission, _row, _summary, stored
 from benchmarks.figures import Subject
+from kernel_gym.errors import InputError
 
 ROWS = [
     {"language": "Triton", "kind": "right", "before": 2.0, "after": 1.0, "equal": True},
@@ -28,3 +31,12 @@ def test_figures_are_a_file_of_results():
     ids = [entry.id for entry in figures.entries]
     assert ids == ["evaluation-cost-triton-right", "evaluation-cost-hip-right"]
     assert {entry.commit for entry in figures.entries} == {"0123abcd"}
+
+
+def test_a_checkout_that_cannot_judge_has_no_seconds():
+    submission = Submission("hip2hip/softmax", "right", "")
+    passed = {"outcome": "passed", "message": ""}
+    missing = {"outcome": "infra", "message": "the HIP runtime is not built"}
+    assert _row(submission, [(2.0, passed), (1.0, passed)])["after"] == 1.0
+    with pytest.raises(InputError, match="softmax, before: the HIP runtime is not built"):
+        _row(submission, [(0.3, missing), (1.0, passed)])
