@@ -47,7 +47,7 @@ def leaderboard(
 
     Example: python -m benchmarks leaderboard
     """
-    from kernel_gym.report.leaderboard import build_leaderboard
+    from kernel_gym.report.leaderboard_pages import build_leaderboard
 
     with one_line_errors():
         (board,) = build_leaderboard(_play(out), out / "site").boards

@@ -32,7 +32,7 @@ def leaderboard(
 
     Example: kernel-gym leaderboard runs/* --out leaderboard
     """
-    from kernel_gym.report.leaderboard import build_leaderboard
+    from kernel_gym.report.leaderboard_pages import build_leaderboard
 
     with one_line_errors(), messages.status("writing the leaderboard"):
         board = build_leaderboard(folders, out)

@@ -121,8 +121,8 @@ class Leaderboard:
         }
 
 
-def build_leaderboard(folders: Sequence[Path], out: Path) -> Leaderboard:
-    """Writes the site: the records of each run, a page of ranks and a page for each cell.
+def rank_runs(folders: Sequence[Path], out: Path) -> Leaderboard:
+    """Checks and ranks runs, and copies their records into the folder of a site.
 
     Args:
         folders: Run folders. What is in them is checked and never executed.
@@ -134,8 +134,6 @@ def build_leaderboard(folders: Sequence[Path], out: Path) -> Leaderboard:
     Raises:
         InputError: The folder of the site holds something else.
     """
-    from kernel_gym.report.leaderboard_pages import write_pages
-
     _clear(out)
     groups: dict[Board, list[Row]] = defaultdict(list)
     refused = []
@@ -157,9 +155,7 @@ def build_leaderboard(folders: Sequence[Path], out: Path) -> Leaderboard:
         )
         groups[key].append(row)
     boards = [_ranked(replace(key, rows=tuple(rows))) for key, rows in groups.items()]
-    board = Leaderboard(tuple(sorted(boards, key=lambda b: not b.ranked)), tuple(refused))
-    write_pages(board, out)
-    return board
+    return Leaderboard(tuple(sorted(boards, key=lambda b: not b.ranked)), tuple(refused))
 
 
 def _clear(out: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
@@ -13,7 +14,15 @@ from kernel_gym.analysis.estimators import Estimate
 from kernel_gym.formatting import NOTHING, factor, percent
 from kernel_gym.judge.protocol import PROTOCOL_VERSION
 from kernel_gym.report.code import highlight_source
-from kernel_gym.report.leaderboard import MAX_P_VALUE, SITE_JSON, Board, Cell, Leaderboard, Row
+from kernel_gym.report.leaderboard import (
+    MAX_P_VALUE,
+    SITE_JSON,
+    Board,
+    Cell,
+    Leaderboard,
+    Row,
+    rank_runs,
+)
 from kernel_gym.storage.json_lines import write_whole
 from kernel_gym.storage.run_store import SUFFIX, RunStore
 
@@ -27,13 +36,25 @@ COLUMNS = {
 """The title of each figure of a row, and how it is written."""
 
 
-def write_pages(board: Leaderboard, out: Path) -> None:
-    """Writes the pages and the figures of a leaderboard.
+def build_leaderboard(folders: Sequence[Path], out: Path) -> Leaderboard:
+    """Writes the site: the records of each run, a page of ranks and a page for each cell.
 
     Args:
-        board: The leaderboard, whose records are in the folder already.
-        out: The folder of the site.
+        folders: Run folders. What is in them is checked and never executed.
+        out: The folder of the site. It must be new, empty, or an earlier leaderboard.
+
+    Returns:
+        The figures. Runs that cannot be checked are refused with a reason.
+
+    Raises:
+        InputError: The folder of the site holds something else.
     """
+    board = rank_runs(folders, out)
+    _write_pages(board, out)
+    return board
+
+
+def _write_pages(board: Leaderboard, out: Path) -> None:
     environment = Environment(
         loader=PackageLoader("kernel_gym.report", "."),
         autoescape=True,

@@ -9,7 +9,7 @@ from benchmarks.leaderboard import PAGE, SUBJECT, leaderboard_figures, leaderboa
 from benchmarks.marks import filled
 from benchmarks.renewal import entry_maker
 from kernel_gym.errors import InputError
-from kernel_gym.report.leaderboard import build_leaderboard
+from kernel_gym.report.leaderboard_pages import build_leaderboard
 from tests.report.test_leaderboard import played
 
 ROOT = Path(__file__).parents[2]

@@ -8,7 +8,7 @@ import shutil
 import pytest
 
 from kernel_gym.report import write_report
-from kernel_gym.report.leaderboard import build_leaderboard
+from kernel_gym.report.leaderboard_pages import build_leaderboard
 from tests.report.runs import TASKS, many, measures, played
 from tests.report.test_leaderboard import played as ranked_run
 

@@ -14,7 +14,7 @@ from kernel_gym.judge.protocol import PROTOCOL_VERSION
 from kernel_gym.policies import Reply
 from kernel_gym.policies.recording import record_turn
 from kernel_gym.records import Outcome, Stage, source_digest
-from kernel_gym.report.leaderboard import build_leaderboard
+from kernel_gym.report.leaderboard_pages import build_leaderboard
 from kernel_gym.rewards import get_reward
 from kernel_gym.storage.json_lines import StoreError, write_lines
 from kernel_gym.storage.run_store import RESULTS, RunStore
