@@ -124,15 +124,7 @@ class Leaderboard:
 def rank_runs(folders: Sequence[Path], out: Path) -> Leaderboard:
     """Checks and ranks runs, and copies their records into the folder of a site.
 
-    Args:
-        folders: Run folders. What is in them is checked and never executed.
-        out: The folder of the site. It must be new, empty, or an earlier leaderboard.
-
-    Returns:
-        The figures. Runs that cannot be checked are refused with a reason.
-
-    Raises:
-        InputError: The folder of the site holds something else.
+    Arguments, result and errors are those of `leaderboard_pages.build_leaderboard`.
     """
     _clear(out)
     groups: dict[Board, list[Row]] = defaultdict(list)
