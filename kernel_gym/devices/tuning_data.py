@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import torch
 
 from kernel_gym.devices.placement import storage_bytes
+from kernel_gym.tasks.expanded import assign
 from kernel_gym.tasks.problem import Problem, Value
 from kernel_gym.tasks.sampling import make_inputs
 from kernel_gym.tasks.workload import Kind, Split, Workload
@@ -47,4 +48,5 @@ def _in_layout(drawn: Value | None, given: Value) -> Value:
     if drawn.shape != given.shape or drawn.dtype != given.dtype:
         return given
     memory = torch.zeros_like(storage_bytes(given)).view(given.dtype)
-    return memory.as_strided(given.shape, given.stride(), given.storage_offset()).copy_(drawn)
+    view = memory.as_strided(given.shape, given.stride(), given.storage_offset())
+    return assign(view, drawn)

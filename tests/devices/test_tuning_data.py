@@ -45,3 +45,13 @@ def test_tuning_data_have_the_storage_of_the_call():
     assert drawn.untyped_storage().nbytes() == given.untyped_storage().nbytes()
     assert drawn.storage_offset() == given.storage_offset()
     assert not torch.equal(drawn, given)
+
+
+def test_tuning_data_of_an_expanded_tensor_share_memory_as_those_of_the_call():
+    problem = get_problem("softmax")
+    workload = train_workloads(problem, Scale.SIM)[0]
+    drawn = make_inputs(problem, workload, seed=5)["x"]
+    given = drawn[:1].expand_as(drawn)
+    tuning = tuning_inputs(problem, {"x": given}, workload.dims)["x"]
+    assert tuning.stride() == given.stride()
+    assert not torch.equal(tuning, given)

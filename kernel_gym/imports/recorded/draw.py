@@ -10,6 +10,7 @@ import torch
 
 from kernel_gym.imports.recorded.calls import TensorForm, ValueClass
 from kernel_gym.imports.recorded.templates import Dims, is_contiguous, size_of
+from kernel_gym.tasks.expanded import assign
 
 MAX_DRAWS = 4
 """How often rows of distinct integers are drawn again before they are cut from permutations."""
@@ -41,13 +42,7 @@ def draw_tensor(
         return values.contiguous()
     steps = sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True) if size)
     storage = torch.zeros(steps + 1, dtype=form.type)
-    view = storage.as_strided(tuple(shape), tuple(strides))
-    if 0 in strides:
-        first = tuple(slice(0, 1) if stride == 0 else slice(None) for stride in strides)
-        view[first].copy_(values[first])
-    else:
-        view.copy_(values)
-    return view
+    return assign(storage.as_strided(tuple(shape), tuple(strides)), values)
 
 
 def _padded(values: torch.Tensor, padding: int) -> torch.Tensor:
@@ -217,6 +212,4 @@ def perturbed(form: TensorForm, tensor: torch.Tensor, generator: torch.Generator
     result = torch.empty_strided(
         tensor.shape, tensor.stride(), dtype=tensor.dtype, device=tensor.device
     )
-    if 0 in tensor.stride():
-        return tensor
-    return result.copy_(moved.to(tensor.dtype))
+    return assign(result, moved.to(tensor.dtype))

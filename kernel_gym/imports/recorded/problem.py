@@ -152,8 +152,7 @@ class RecordedProblem(Problem, WorkerReference):
 
     def outputs_at(self, dims: Dims) -> tuple[Output, ...]:
         """Returns the outputs of a workload; in an exact call floating ones are fp64."""
-        plain = {name: size for name, size in dims.items() if name != EXACT}
-        outputs = self._stated[dims_key(plain)].outputs
+        outputs = self._stated[_key(dims)].outputs
         if EXACT not in dims:
             return outputs
         return tuple(
@@ -213,8 +212,12 @@ class RecordedProblem(Problem, WorkerReference):
         return code if caller else text
 
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
-        """Draws the number of the call, its tensors, the sizes of axes, seeds, and gradients."""
-        return draw_inputs(self.templates, workload.dims, generator, self.outputs_at)
+        """Draws the number of the call, its tensors, the sizes of axes, seeds, and gradients.
+
+        A call that is not stated yet has no gradients: they have the forms of its outputs.
+        """
+        outputs_at = self.outputs_at if _key(workload.dims) in self._stated else lambda dims: ()
+        return draw_inputs(self.templates, workload.dims, generator, outputs_at)
 
     def perturbed(
         self, inputs: Mapping[str, Value], seed: int, coarse: bool = False
@@ -274,6 +277,11 @@ class RecordedProblem(Problem, WorkerReference):
     ) -> torch.Tensor:
         """Returns which codes of a quantised output differ by more than one."""
         return (found.double() - expected.double()).abs() > 1
+
+
+def _key(dims: Dims) -> str:
+    """Returns the canonical text of dimensions, of an exact call too."""
+    return dims_key({name: size for name, size in dims.items() if name != EXACT})
 
 
 def draw_inputs(

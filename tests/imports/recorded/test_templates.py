@@ -8,8 +8,11 @@ import torch
 from kernel_gym.imports.readers.base import UnsupportedTask
 from kernel_gym.imports.recorded.calls import RecordedCall, TensorForm, ValueClass, parse_calls
 from kernel_gym.imports.recorded.draw import ImpossibleError, draw_tensor, layout, perturbed
-from kernel_gym.imports.recorded.problem import draw_inputs
+from kernel_gym.imports.recorded.problem import CALL, Origin, RecordedProblem, draw_inputs
+from kernel_gym.imports.recorded.stated import StatedWorkload
 from kernel_gym.imports.recorded.templates import CallTemplate, size_of, templates_of
+from kernel_gym.tasks.problem import Check, Output
+from kernel_gym.tasks.workload import Kind, Split, Workload
 
 REAL = {"kind": "float", "mean": 0.0, "deviation": 1.0, "low": -3.0, "high": 3.0}
 
@@ -165,6 +168,29 @@ def test_a_value_moves_by_one_rounding():
     after = perturbed(form, before, torch.Generator().manual_seed(0))
     moved = ((after - before).abs() / before.abs()).double()
     assert 0 < float(moved.max()) <= 2 * torch.finfo(torch.float16).eps
+
+
+def test_values_of_an_expanded_axis_move_together():
+    form = tensor(6, 64, strides=[0, 1])
+    before = draw_tensor(form, (6, 64), {}, torch.Generator().manual_seed(0))
+    after = perturbed(form, before, torch.Generator().manual_seed(0))
+    assert after.stride() == (0, 1)
+    assert not torch.equal(after, before)
+
+
+def test_a_call_that_is_not_stated_yet_is_drawn_without_gradients():
+    origin = Origin("suite", "name", "", "", "", "", ("f",))
+    recorded = call(tensor(8), backward=True)
+    ((template, (dims,)),) = templates_of([recorded])
+    dims = {CALL: 0, **dims}
+    outputs = (Output("out0", torch.float32, Check.CLOSE, "8"),)
+    stated = StatedWorkload(dims, Kind.TRAIN, Split.TRAIN, outputs, exact=False)
+    workload = Workload(dims, Split.TRAIN, Kind.TRAIN)
+    names = [
+        sorted(RecordedProblem(origin, [template], some).inputs(workload, torch.Generator()))
+        for some in ((), (stated,))
+    ]
+    assert [name for name in names[1] if name not in names[0]] == ["of_out0"]
 
 
 def test_the_largest_value_of_a_format_stays_finite():
