@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 import torch.nn.functional as F
 
@@ -125,3 +126,16 @@ def test_log_softmax_may_round_at_the_size_of_its_input():
     small = x / 9000
     (expected,) = problem.oracle(small)
     assert problem.mismatches("out", expected.float() + 1e-5, {"x": small}, expected).all()
+
+
+@pytest.mark.parametrize("time", [64, 2048])
+def test_a_long_path_of_large_equal_scores_may_lose_what_float32_loses(time):
+    problem = get_problem("viterbi")
+    generator = torch.Generator().manual_seed(0)
+    emission = (1000 + torch.randn(8, time, 6, generator=generator)) * 1e27
+    inputs = {"emission": emission, "transition": torch.randn(6, 6, generator=generator)}
+    right, _ = problem.oracle(**inputs)
+    path, _ = problem.reference(**inputs)
+    assert not problem.mismatches("path", path, inputs, right).any()
+    without_looking = torch.zeros_like(path)
+    assert problem.mismatches("path", without_looking, inputs, right).any(dim=1).all()
