@@ -90,7 +90,13 @@ class Attempt:
         make = None
         if self.task.problem.worker_reference is not None:
             make = functools.partial(
-                expect_of_worker, self.task, workload, seed, self.baseline, where
+                expect_of_worker,
+                self.task,
+                workload,
+                seed,
+                self.baseline,
+                where,
+                self.sample_seed(workload),
             )
         return self.cache.get(self.task.problem, workload, seed, where, make)
 

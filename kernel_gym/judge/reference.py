@@ -25,7 +25,12 @@ from kernel_gym.tasks.workload import Workload
 
 
 def expect_of_worker(
-    task: Task, workload: Workload, seed: int, baseline: BaselineRunner, where: torch.device = CPU
+    task: Task,
+    workload: Workload,
+    seed: int,
+    baseline: BaselineRunner,
+    where: torch.device = CPU,
+    samples: int = 0,
 ) -> Expected:
     """Draws inputs and asks the reference worker for oracle and yardstick.
 
@@ -35,12 +40,13 @@ def expect_of_worker(
         seed: The seed of the data.
         baseline: Runs the suite's own code.
         where: The torch device on which inputs are drawn.
+        samples: The seed of the workgroups that a timing model samples, the candidate's.
 
     Raises:
         InfraError: The suite's own code failed: the task is broken, not the candidate.
     """
     inputs = make_inputs(task.problem, workload, seed, where)
-    return answer_of_worker(task, workload, inputs, baseline, seed)
+    return answer_of_worker(task, workload, inputs, baseline, seed, samples)
 
 
 def answer_of_worker(
@@ -49,6 +55,7 @@ def answer_of_worker(
     inputs: Mapping[str, Value],
     baseline: BaselineRunner,
     seed: int = 0,
+    samples: int = 0,
 ) -> Expected:
     """Asks the reference worker for oracle and yardstick of given inputs.
 
@@ -58,6 +65,7 @@ def answer_of_worker(
         inputs: The inputs.
         baseline: Runs the suite's own code.
         seed: Decides in which directions values move for the yardstick.
+        samples: The seed of the workgroups that a timing model samples, the candidate's.
 
     Raises:
         InfraError: The suite's own code failed: the task is broken, not the candidate.
@@ -72,7 +80,8 @@ def answer_of_worker(
         oracle = answers(task, in_double(inputs), exact, baseline)
         return Expected(inputs, oracle, plain, outputs)
     # The first call has tuned the kernels. Moved values do not change how much work a call has.
-    moved, call = called_answers(task, reference.perturbed(inputs, seed), dims, baseline)
+    moving = reference.perturbed(inputs, seed)
+    moved, call = called_answers(task, moving, dims, baseline, samples)
     if coarse := _largest_rounding(inputs):
         far = answers(task, reference.perturbed(inputs, seed, coarse=True), dims, baseline)
         scale = torch.finfo(torch.float16).eps / coarse
@@ -110,14 +119,18 @@ def answers(
 
 
 def called_answers(
-    task: Task, inputs: Mapping[str, Value], dims: Mapping[str, int], baseline: BaselineRunner
+    task: Task,
+    inputs: Mapping[str, Value],
+    dims: Mapping[str, int],
+    baseline: BaselineRunner,
+    samples: int = 0,
 ) -> tuple[tuple[torch.Tensor, ...], Call]:
     """Returns what the suite's own code answers, and the record of the call.
 
     Raises:
         InfraError: It failed.
     """
-    call = baseline.call(task, inputs, dims)
+    call = baseline.call(task, inputs, dims, samples)
     if not isinstance(call, Call):
         baseline.close()
         raise BrokenTaskError(f"the reference of {task.id} failed: {call.message}")

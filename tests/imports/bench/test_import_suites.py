@@ -8,6 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from kernel_gym.cli import app
+from kernel_gym.devices.sim.session import SimSession
 from kernel_gym.errors import InputError
 from kernel_gym.evaluator import Evaluator
 from kernel_gym.imports.bench.import_bench import ImportBench
@@ -419,3 +420,19 @@ def test_only_kernels_are_taken_where_the_tests_are_in_the_same_file(evaluator):
     assert evaluator.evaluate(get_task(name), wrong).outcome is Outcome.WRONG_VALUES
     missing = "import triton\n"
     assert evaluator.evaluate(get_task(name), missing).outcome is Outcome.COMPILE_ERROR
+
+
+def test_the_baseline_is_timed_by_the_workgroups_of_the_candidate(evaluator, monkeypatch):
+    drawn = {}
+
+    def sample_from(session, seed, draw=SimSession.sample_from):
+        drawn.setdefault(id(session), set()).add(seed)
+        draw(session, seed)
+
+    monkeypatch.setattr(SimSession, "sample_from", sample_from)
+    task = get_task("tritonbench-g/rows")
+    result = evaluator.evaluate(task, task.problem.own_candidate + "\n# again", seed=77)
+    paid = [w.speedup for w in result.workloads if w.split is not Split.ADVERSARIAL]
+    assert paid == [1.0] * len(paid)
+    candidate, baseline = sorted(drawn.values(), key=len)
+    assert candidate <= baseline | {0}
