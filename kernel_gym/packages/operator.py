@@ -39,6 +39,7 @@ class OperatorFacts:
         parameters: The parameters with types, as text.
         names: The parameters, as text.
         tensors: The tensor arguments.
+        floats: The floating-point arguments, each with its dtype by name.
         shapes: The sizes of each tensor argument, as integer expressions of the arguments; None
             where its task states them in words, or no argument states one of them.
         scalars: The scalar arguments.
@@ -60,6 +61,7 @@ class OperatorFacts:
     parameters: str
     names: str
     tensors: tuple[str, ...]
+    floats: tuple[tuple[str, str], ...]
     shapes: tuple[str | None, ...]
     scalars: tuple[str, ...]
     kinds: tuple[str, ...]
@@ -109,6 +111,7 @@ def operator_facts(problem: Problem, language: str) -> OperatorFacts:
         parameters=", ".join(f"{arg.name}: {_type(arg)}" for arg in problem.args),
         names=", ".join(arg.name for arg in problem.args),
         tensors=tuple(arg.name for arg in tensors),
+        floats=tuple((a.name, str(a.dtype)) for a in tensors if a.dtype.is_floating_point),
         shapes=tuple(_shape(arg, stated) for arg in tensors),
         scalars=tuple(arg.name for arg in problem.args if isinstance(arg, ScalarArg)),
         kinds=tuple(_type(arg).lower() for arg in problem.args),

@@ -28,6 +28,8 @@ GLUON_FILE = "gluon.py"
 """The file name of a problem's kernel in Gluon, which Triton tasks accept as well."""
 ORIGINAL = "original.py"
 """The file of the code that a problem was traced from. Such a problem needs no start kernel."""
+MODELS = MappingProxyType({"model/llama-decoder-layer": "triton2triton/llama_decoder_layer"})
+"""Other names of tasks that are a part of a model: one submission holds all of its kernels."""
 PROBLEMS = Path(__file__).parent / "problems"
 SUITES = Path(__file__).parent / "suites"
 RULES = SUITES / "rules.toml"
@@ -157,7 +159,7 @@ def split_imported(name: str) -> tuple[str, str]:
 
 def is_task(name: str) -> bool:
     """Whether a name has the form of a task id: `mode/problem`, a generated or an imported one."""
-    mode, slash, _ = name.partition("/")
+    mode, slash, _ = MODELS.get(name, name).partition("/")
     return name.startswith(PREFIX) or bool(slash and mode in set(Mode)) or is_imported(name)
 
 
@@ -172,8 +174,8 @@ def require_task(name: str) -> None:
             raise UnknownName("task", name, imported_ids(split_imported(name)[0]))
         return
     generated = name.partition("/")[2].startswith(PREFIX) or name.startswith(PREFIX)
-    if not generated and name not in task_ids():
-        raise UnknownName("task", name, task_ids())
+    if not generated and MODELS.get(name, name) not in task_ids():
+        raise UnknownName("task", name, (*task_ids(), *MODELS))
 
 
 def suite_names() -> list[str]:

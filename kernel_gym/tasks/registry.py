@@ -16,6 +16,7 @@ import kernel_gym.tasks.problems as package
 from kernel_gym.errors import InputError
 from kernel_gym.tasks.generated.problem import CACHED, generated_problem
 from kernel_gym.tasks.names import (
+    MODELS,
     PREFIX,
     PROBLEMS,
     Mode,
@@ -113,12 +114,14 @@ def get_tuning(problem_name: str) -> Tuning:
 def get_task(task_id: str) -> Task:
     """Returns a task by id, such as `triton2triton/softmax`.
 
-    The name of a generated problem without a mode means the mode `triton2triton`.
+    The name of a generated problem without a mode means the mode `triton2triton`. A part of a model
+    has a second name, such as `model/llama-decoder-layer`.
 
     Raises:
         UnknownName: There is no such task, or admission refuses the generated problem. The message
             lists similar ids, or the reason.
     """
+    task_id = MODELS.get(task_id, task_id)
     if task_id.startswith(PREFIX):
         task_id = f"{Mode.TRITON2TRITON}/{task_id}"
     if (source := source_of(task_id)) is not None:
@@ -131,7 +134,7 @@ def _find_task(task_id: str, folders: tuple[Path, ...]) -> Task:
     """Returns a task. A rollout asks for the same tasks with every submission."""
     mode, _, name = task_id.partition("/")
     if mode not in set(Mode) or not (name.startswith(PREFIX) or is_problem(name)):
-        raise UnknownName("task", task_id, task_ids())
+        raise UnknownName("task", task_id, (*task_ids(), *MODELS))
     problem = get_problem(name)
     if name.startswith(PREFIX):
         _require_admitted(task_id, name)

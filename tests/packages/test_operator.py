@@ -75,8 +75,12 @@ def test_an_operator_traces_and_has_the_gradient_of_plain_pytorch(package, monke
         torch.equal(g, t.grad) for g, t in zip(gradients, (x, residual, weight), strict=True)
     )
     with FakeTensorMode():
-        fake = (torch.empty(4, 8), torch.empty(4, 8), torch.empty(8))
+        fake = [torch.empty(size, dtype=torch.float16) for size in ((4, 8), (4, 8), (8,))]
         out, total = module.add_rms_norm(*fake, 1e-5)
+        with pytest.raises(TypeError, match=r"weight is torch\.bfloat16, expected torch\.float16"):
+            module.add_rms_norm(*fake[:2], fake[2].bfloat16(), 1e-5)
     assert out.shape == total.shape == (4, 8)
+    with pytest.raises(TypeError, match=r"x is torch\.float32, expected torch\.float16"):
+        module.add_rms_norm(x.float(), residual, weight, 1e-5)
     assert "cpu" in module.reason(x, residual, weight, 1e-5)
     sys.modules.pop("gpu_kernel_add_rms_norm")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import statistics
 
 import pytest
 
@@ -14,7 +15,7 @@ from kernel_gym.packages.evidence import (
     read_evidence,
     sha256,
 )
-from kernel_gym.packages.verify import verify
+from kernel_gym.packages.verify import _differences, verify
 from kernel_gym.packages.write import write_package
 from kernel_gym.records import source_digest
 
@@ -60,6 +61,47 @@ def test_the_table_of_workloads_is_judged_again(package):
     sizes = ", ".join(f"{name} {size}" for name, size in unseen.dims.items())
     assert f"workload {sizes}" in verification.statements
     assert "seed" in verification.statements
+
+
+def test_unseen_workloads_of_other_draws_are_compared_by_their_rows(judged):
+    """The rows of a kernel whose speed-up depends on the size, judged with two seeds."""
+    task, source, evaluation = judged
+    rates = {"stated": (2.0, 3.0, 4.0, 6.0, 8.0), "drawn": (1.8, 2.2, 3.0, 4.0, 7.0)}
+    stated, drawn = (_with_unseen(evaluation, number, r) for number, r in enumerate(rates.values()))
+    evidence = evidence_of(task, stated, source, "sim:gfx942", "gfx942")
+    assert drawn.unseen_speedup < 0.97 * evidence.unseen_speedup_low
+    assert list(_differences(evidence, drawn, "gfx942")) == []
+    slow = _with_unseen(evaluation, 1, (0.4, 0.5, 0.5, 0.5, 0.6))
+    assert "is 0.496, expected at least 0.538" in "".join(_differences(evidence, slow, "gfx942"))
+    for claim, message in {
+        (2.0, 12.0, 12.0, 12.0, 12.0): "all timed again have at most 7.000",
+        (8.0, 8.0, 8.0, 8.0, 8.0): "all timed again have at most 7.000",
+    }.items():
+        claimed = evidence_of(
+            task, _with_unseen(evaluation, 0, claim), source, "sim:gfx942", "gfx942"
+        )
+        assert message in "".join(_differences(claimed, drawn, "gfx942"))
+    other = evidence.model_copy(update={"unseen_speedup": 5.0})
+    assert "the mean of its rows is 4.095" in "".join(_differences(other, stated, "gfx942"))
+    assert "expected at least 4.095" in "".join(
+        _differences(evidence, _with_unseen(evaluation, 0, (2.0,) * 5), "gfx942")
+    )
+
+
+def _with_unseen(evaluation, shift, rates):
+    """Returns a record whose unseen workloads have these speed-ups, and sizes moved by a number."""
+    remaining, rows = list(rates), []
+    for row in evaluation.workloads:
+        if row.split == "unseen" and row.timed and row.speedup is not None:
+            rate = remaining.pop()
+            dims = {name: size + shift for name, size in row.dims.items()}
+            changes = {"dims": dims, "speedup": rate, "speedup_low": rate, "speedup_high": rate}
+            row = row.model_copy(update=changes)
+        rows.append(row)
+    assert not remaining
+    mean = statistics.geometric_mean(rates)
+    update = {"workloads": tuple(rows), "unseen_speedup": mean, "unseen_speedup_low": mean}
+    return evaluation.model_copy(update=update)
 
 
 def _claim(folder, files=None, **values):

@@ -131,7 +131,7 @@ def _entry(
 ) -> FoundTask | Unsupported:
     tree = parsed(module, read_text(checkout, module))
     classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
-    chosen = class_of(stem, classes)
+    chosen = class_of(stem, classes, scenarios)
     if chosen is None:
         return Unsupported(name, level, f"{module}: found no class like {stem!r}")
     taken, needed = _parameters(chosen)
@@ -139,7 +139,8 @@ def _entry(
     if not usable:
         return Unsupported(name, level, f"{_REGISTRY}: {stem}: found no inputs with shapes")
     scenario = max(usable, key=lambda one: math.prod(_sizes(one).values()))
-    given = scenario["init"] | _from_shape(scenario, needed - scenario["init"].keys())
+    given = _LEFT_OUT.get(stem, {}) | scenario["init"]
+    given |= _from_shape(scenario, needed - given.keys())
     scenario = {**scenario, "init": given}
     if missing := sorted(needed - given.keys()):
         return Unsupported(name, level, f"the registry states no {missing[0]} of {chosen.name}")
@@ -147,23 +148,52 @@ def _entry(
     return FoundTask(name, level, mode, files, {"class": chosen.name, "scenario": scenario})
 
 
-def class_of(stem: str, classes: Mapping[str, ast.ClassDef]) -> ast.ClassDef | None:
+def class_of(
+    stem: str, classes: Mapping[str, ast.ClassDef], scenarios: list[Scenario] | None = None
+) -> ast.ClassDef | None:
     """Returns the class of an operation, or None.
 
     It is named like the operation, or with a part of its first word, as `YOLOConv` of
     `yolov10_conv`, or without it, as `FeedForward` of `flux_feedforward`. An only class needs no
-    name. A class of which another one consists is a part of the operation.
+    name. A class of which another one consists is a part of the operation. Where names do not
+    tell, or the named class does not take the arguments of the captured calls, it is the only
+    class that takes them.
     """
+    named = _named_like(stem, classes)
+    calls = [one for one in scenarios or () if isinstance(one.get("inputs"), dict)]
+    if not calls or (named is not None and _takes(named, calls[0])):
+        return named
+    whole = [node for node in classes.values() if not _is_part(node, classes)]
+    fits = [node for node in whole if _takes(node, calls[0])]
+    most = max((_given(node, calls[0]) for node in fits), default=0)
+    best = [node for node in fits if _given(node, calls[0]) == most]
+    return best[0] if len(best) == 1 else named
+
+
+def _named_like(stem: str, classes: Mapping[str, ast.ClassDef]) -> ast.ClassDef | None:
     first, _, rest = stem.partition("_")
     tail = rest.replace("_", "")
     heads = [first[:count] for count in range(len(first), 0, -1)]
     lower = {name.lower(): node for name, node in classes.items()}
+    repeated = len(lower) < len(classes)
     for head in heads:
-        if node := lower.get(head + tail):
+        if (node := lower.get(head + tail)) and not repeated:
             return node
     if tail in lower and not _is_part(lower[tail], classes):
         return lower[tail]
     return next(iter(classes.values())) if len(classes) == 1 else None
+
+
+def _takes(node: ast.ClassDef, call: Scenario) -> bool:
+    """Whether the forward method of a class takes the arguments of a captured call."""
+    names, needed = _parameters(node, "forward")
+    inputs = {name for name, value in call["inputs"].items() if value is not None}
+    return needed <= call["inputs"].keys() and (inputs <= names or "**" in names)
+
+
+def _given(node: ast.ClassDef, call: Scenario) -> int:
+    """Returns how many captured arguments of the constructor a class takes."""
+    return len((call.get("init_args") or {}).keys() & _parameters(node)[0])
 
 
 def _is_part(node: ast.ClassDef, classes: Mapping[str, ast.ClassDef]) -> bool:
@@ -177,6 +207,20 @@ _WIDTHS = frozenset(
     "num_embeddings context_dim".split()
 )
 """Parameters of classes that are the last size of an input, or may be as large."""
+
+
+_LEFT_OUT: dict[str, dict[str, Any]] = {
+    "ada_layer_norm_continuous": {"conditioning_embedding_dim": 3072, "elementwise_affine": False},
+    "conv2d": {"out_channels": 1, "kernel_size": 1},
+    "gla_mlp": {"intermediate_size": 6912},
+    "oasis_final_layer": {"patch_size": 2, "out_channels": 16},
+    "rotary_emb": {"max_position_embeddings": 8192, "rope_theta": 5e5},
+    "timestep_embedding": {"embedding_dim": 3072, "pooled_projection_dim": 768},
+    "vision_patch_embed": {"patch_size": 16, "temporal_patch_size": 2, "in_channels": 3},
+    "yolov10_scdown": {"c2": 128, "k": 3, "s": 2},
+}
+"""Parameters that the registry leaves out and no shape shows: those of the suite's own models at
+levels 3 and 4 (Flux, YOLOv10, Oasis, GLA, Qwen3-VL), and of Llama-3 for its rotation."""
 
 
 def _from_shape(scenario: Scenario, missing: set[str]) -> dict[str, int]:
@@ -194,15 +238,16 @@ def _from_shape(scenario: Scenario, missing: set[str]) -> dict[str, int]:
     return values | dict.fromkeys(channels, shape[1] if len(shape) > 1 else 1)
 
 
-def _parameters(model: ast.ClassDef) -> tuple[set[str], set[str]]:
-    """Returns the parameters of a class, and those of them without a default."""
-    methods = (n for n in model.body if isinstance(n, ast.FunctionDef) and n.name == "__init__")
-    init = next(methods, None)
-    if init is None:
+def _parameters(model: ast.ClassDef, method: str = "__init__") -> tuple[set[str], set[str]]:
+    """Returns the parameters of a method, and those without a default; `**` takes all names."""
+    methods = (n for n in model.body if isinstance(n, ast.FunctionDef) and n.name == method)
+    function = next(methods, None)
+    if function is None:
         return set(), set()
-    names = [arg.arg for arg in init.args.args if arg.arg != "self"]
-    optional = names[len(names) - len(init.args.defaults) :] if init.args.defaults else []
-    keywords = {keyword.arg for keyword in init.args.kwonlyargs}
+    given = function.args
+    names = [arg.arg for arg in given.args if arg.arg != "self"]
+    optional = names[len(names) - len(given.defaults) :] if given.defaults else []
+    keywords = {keyword.arg for keyword in given.kwonlyargs} | ({"**"} if given.kwarg else set())
     return keywords.union(names), set(names).difference(optional)
 
 

@@ -105,6 +105,44 @@ def test_the_class_of_an_operation_is_found_by_its_name(stem, text, name):
     assert (chosen.name if chosen else None) == name
 
 
+CALLED = """
+class Rotary:
+    def forward(self, x): ...
+
+class RotaryYarn:
+    def __init__(self, scale): ...
+    def forward(self, x, positions): ...
+
+class YarnOther:
+    def forward(self, x, positions): ...
+"""
+
+
+@pytest.mark.parametrize(
+    ("stem", "init", "inputs", "name"),
+    [
+        ("rotary", {}, ["x"], "Rotary"),
+        ("rotary", {"scale": 2}, ["x", "positions"], "RotaryYarn"),
+        ("rotary", {}, ["x", "positions"], "Rotary"),
+        ("turn", {"scale": 2}, ["x", "positions"], "RotaryYarn"),
+        ("turn", {}, ["x", "positions"], None),
+        ("turn", {}, ["y"], None),
+    ],
+)
+def test_the_class_is_the_only_one_that_takes_the_captured_call(stem, init, inputs, name):
+    classes = {node.name: node for node in ast.parse(CALLED).body}
+    call = {"init_args": {"training": False, **init}, "inputs": dict.fromkeys(inputs, 1)}
+    chosen = class_of(stem, classes, [call])
+    assert (chosen.name if chosen else None) == name
+
+
+def test_classes_whose_names_differ_in_case_alone_are_told_by_the_call():
+    text = CALLED.replace("RotaryYarn", "TurnRotary").replace("YarnOther", "TURNRotary")
+    classes = {node.name: node for node in ast.parse(text).body}
+    call = {"init_args": {"scale": 2}, "inputs": {"x": 1, "positions": 1}}
+    assert class_of("turn_rotary", classes, [call]).name == "TurnRotary"
+
+
 def test_equal_sizes_are_one_axis():
     scenario = {
         "init": {"hidden_size": 96},

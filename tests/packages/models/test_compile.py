@@ -1,0 +1,67 @@
+"""`torch.compile` takes a whole model with the layers of packages as one graph."""
+
+from __future__ import annotations
+
+import importlib
+import zipfile
+from collections import Counter
+
+import pytest
+import torch
+from transformers import AttentionInterface
+from transformers.models.llama import modeling_llama as llama
+
+from kernel_gym.packages.models.build import build, inputs_of, tiny_config
+
+
+@pytest.fixture
+def installed(write, tmp_path, monkeypatch):
+    """Imports the wheel of a problem's package: the variant with the kernel."""
+
+    def load(problem):
+        folder = write(tmp_path / problem, f"torch2triton/{problem}")
+        (wheel,) = (folder / "dist").glob("*.whl")
+        with zipfile.ZipFile(wheel) as archive:
+            archive.extractall(tmp_path / "installed")
+        monkeypatch.syspath_prepend(str(tmp_path / "installed"))
+        return importlib.import_module(f"gpu_kernel_{problem}").layers
+
+    return load
+
+
+def compiled_whole(model, inputs):
+    """Runs a model eagerly and as one graph; returns both outputs and the graph's operators."""
+    operators = Counter()
+
+    def count(graph, example):
+        operators.update(str(node.target).split(".")[0] for node in graph.graph.nodes)
+        return graph.forward
+
+    torch._dynamo.reset()
+    with torch.no_grad():
+        eager = model(**inputs, use_cache=False)
+        whole = torch.compile(model, fullgraph=True, backend=count)(**inputs, use_cache=False)
+    return eager, whole, {name: n for name, n in operators.items() if "gpu_kernel" in name}
+
+
+def test_norms_rotations_and_attention_break_no_graph(installed, monkeypatch):
+    norm, rope, softmax = (installed(name) for name in ("rms_norm", "rope", "softmax"))
+    monkeypatch.setattr(llama.LlamaRMSNorm, "forward", norm.RMSNorm.forward)
+    monkeypatch.setattr(llama, "apply_rotary_pos_emb", rope.RotaryPosEmb())
+    AttentionInterface.register("gpu_kernel_softmax", softmax.attention)
+    model = build(tiny_config("llama"), torch.float16, "eager")
+    model.set_attn_implementation("gpu_kernel_softmax")
+    eager, whole, operators = compiled_whole(model, inputs_of(model, 2, 8))
+    assert operators == {"gpu_kernel_rms_norm": 5, "gpu_kernel_rope": 4, "gpu_kernel_softmax": 2}
+    assert torch.equal(whole.logits, eager.logits)
+
+
+def test_gated_mlps_and_the_loss_break_no_graph(installed, monkeypatch):
+    swiglu, loss = installed("swiglu"), installed("cross_entropy")
+    monkeypatch.setattr(llama.LlamaMLP, "forward", swiglu.SwiGLUMLP.forward)
+    model = build(tiny_config("llama"), torch.bfloat16, "sdpa")
+    model.loss_function = loss.causal_lm_loss
+    inputs = inputs_of(model, 2, 8)
+    eager, whole, operators = compiled_whole(model, inputs | {"labels": inputs["input_ids"]})
+    assert operators == {"gpu_kernel_swiglu": 2, "gpu_kernel_cross_entropy": 1}
+    assert torch.allclose(whole.loss, eager.loss, rtol=1e-2)
