@@ -18,9 +18,9 @@ A problem states its ranges in `ranges.toml`, beside `problem.py`:
     zeros = ["weight"]
 
 One adversarial workload has special values up to the reach, and the entries of the menu
-(`kernel_gym/tasks/special_menu.py`); another one has a large mean. The file is
-no part of the content that an admission verdict is about: a range decides which values are drawn
-in addition, and no control passes by that.
+(`kernel_gym/tasks/special_menu.py`); another one has a large mean, and a third one small values
+where subnormal ones are legal. The file is no part of the content that an admission verdict is
+about: a range decides which values are drawn in addition, and no control passes by that.
 """
 
 from __future__ import annotations
@@ -42,8 +42,13 @@ from kernel_gym.tasks.special_menu import (
     menu_of,
     with_entries,
 )
-from kernel_gym.tasks.special_values import EXTREMES, SHIFTED, replace_by_range
-from kernel_gym.tasks.workload import Workload
+from kernel_gym.tasks.special_values import (
+    EXTREMES,
+    SHIFTED,
+    replace_by_range,
+    replace_by_small,
+)
+from kernel_gym.tasks.workload import Split, Workload
 
 FILE = "ranges.toml"
 SPREADS = {torch.float64: 1000, torch.float32: 1000, torch.float16: 1000, torch.bfloat16: 64}
@@ -125,11 +130,16 @@ def special_distributions(problem: Problem) -> tuple[str, ...]:
 def widen(
     problem: Problem, workload: Workload, values: dict[str, Value], generator: torch.Generator
 ) -> dict[str, Value]:
-    """Adds special values to the tensors of the extreme workload.
+    """Adds special values to the tensors of the extreme workload, and small ones to tiny ones.
 
-    Half of each tensor that is drawn over its whole range is replaced. Then come the entries of the
-    menu. Other workloads stay as they are, and so do tensors on "meta", which have no values.
+    In the extreme workload half of each tensor that is drawn over its whole range is replaced. Then
+    come the entries of the menu. In adversarial workloads with tiny values each tensor that may
+    hold subnormal values gets small ones. Other workloads stay as they are, and so do tensors on
+    "meta", which have no values.
     """
+    is_tiny = workload.split is Split.ADVERSARIAL and workload.distribution == "tiny"
+    if is_tiny and problem.special_values:
+        return _with_small_values(problem, values, generator)
     if not workload.distribution.startswith(EXTREMES):
         return values
     replaced, ranges = dict(values), ranges_of(problem)
@@ -143,6 +153,20 @@ def widen(
         if written and isinstance(value, torch.Tensor) and not value.is_meta:
             limits = ranges.limits(arg.name)
             replaced[arg.name] = with_entries(value, ranges.entries(arg), limits)
+    return replaced
+
+
+def _with_small_values(
+    problem: Problem, values: dict[str, Value], generator: torch.Generator
+) -> dict[str, Value]:
+    """Returns values with small magnitudes in the tensors in which subnormal ones are legal."""
+    replaced, ranges = dict(values), ranges_of(problem)
+    for arg in _tensors(problem):
+        value = replaced[arg.name]
+        legal = SpecialValue.SUBNORMAL in ranges.entries(arg) and arg.name not in ranges.unwritten
+        if legal and isinstance(value, torch.Tensor) and not value.is_meta:
+            low, high = ranges.limits(arg.name) or (-torch.inf, torch.inf)
+            replaced[arg.name] = replace_by_small(value, low, high, generator)
     return replaced
 
 

@@ -81,7 +81,7 @@ def adversarial_workloads(
     offset one of the smallest train workload. Then comes the far end of each axis. The first two of
     these have special values, as far as the problem takes them; the smallest train workload has
     them where there are too few. The next workload has odd sizes, and tiny values where the problem
-    allows them. Last comes the least legal size of an axis that no other workload reaches. What
+    allows them. Last comes the least legal size of each axis that none of these workloads has. What
     equals a train workload is left out otherwise, since it is checked anyway.
     The seed decides the scalars, which are drawn from their whole ranges. The workload with special
     values and the one with odd sizes have opposite ends of each range: both hold small values, on

@@ -16,6 +16,10 @@ SHIFTED = "shifted"
 _KINDS = 9
 _SMALL = 1e-6
 _TINY = 1e-3
+SMALL_SHARE = 0.25
+"""The share of elements that small magnitudes replace."""
+SMALL_MAGNITUDES = (1e-6, 1e-4)
+"""The least and the largest of these magnitudes. All powers of ten between are alike likely."""
 _MARGIN = 8
 """Standard deviations that normal values stay within."""
 
@@ -123,3 +127,28 @@ def replace_by_range(
     drawn = torch.where(fate > 0.47, torch.where(sign < 0.5, float(low), float(high)), drawn)
     drawn = (drawn.floor() if whole else drawn).clamp(low, high).to(value.dtype)
     return torch.where(fate < 0.5, drawn, value)
+
+
+def replace_by_small(
+    value: torch.Tensor, low: float, high: float, generator: torch.Generator
+) -> torch.Tensor:
+    """Replaces a quarter of the elements by small magnitudes, unless there are some.
+
+    A tensor that is drawn around one, as a weight is, has none otherwise. There a kernel that takes
+    small values for zeros would be right.
+
+    Args:
+        value: Floating-point numbers.
+        low: The least legal value, at most 0.
+        high: The largest legal value, at least 0.
+        generator: The only source of randomness.
+    """
+    least, most = SMALL_MAGNITUDES
+    is_small = (value != 0) & (value.abs() < most)
+    if not value.numel() or float(is_small.double().mean()) > SMALL_SHARE / 25:
+        return value
+    fate, place, sign = torch.rand((3, *value.shape), generator=generator, dtype=torch.float64)
+    drawn = least * (most / least) ** place
+    drawn = torch.where((sign < 0.5) & (low < 0) | (high <= 0), -drawn, drawn)
+    replaced = (fate < SMALL_SHARE) | (fate == fate.min())
+    return torch.where(replaced, drawn.clamp(low, high).to(value.dtype), value)

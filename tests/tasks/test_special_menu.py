@@ -68,6 +68,22 @@ def test_each_entry_is_drawn_or_excluded_in_the_text(name):
 
 
 @each_problem
+def test_small_values_are_drawn_where_subnormal_ones_are_legal(name):
+    problem = get_problem(name)
+    ranges = ranges_of(problem)
+    hidden = adversarial_workloads(problem, Scale.SIM, "hip")
+    tiny = [w for w in hidden if w.distribution == "tiny"]
+    assert bool(tiny) or not problem.tiny_inputs
+    for workload in tiny[-1:]:
+        inputs = make_inputs(problem, workload, 13)
+        for arg in problem.args:
+            legal = isinstance(arg, TensorArg) and arg.name not in ranges.unwritten
+            if legal and SpecialValue.SUBNORMAL in ranges.entries(arg):
+                size = inputs[arg.name].double().abs()
+                assert bool(((size > 0) & (size <= 1e-4)).any()), arg.name
+
+
+@each_problem
 def test_what_is_excluded_is_not_drawn(name):
     problem = get_problem(name)
     ranges = ranges_of(problem)

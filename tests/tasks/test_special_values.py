@@ -7,7 +7,13 @@ import torch
 
 from kernel_gym.tasks import draw
 from kernel_gym.tasks.distributions import draw_index
-from kernel_gym.tasks.special_values import is_special, replace_by_range
+from kernel_gym.tasks.special_values import (
+    SMALL_MAGNITUDES,
+    SMALL_SHARE,
+    is_special,
+    replace_by_range,
+    replace_by_small,
+)
 
 
 def _generator(seed: int = 0) -> torch.Generator:
@@ -85,6 +91,31 @@ def test_a_range_of_numbers_keeps_its_ends():
     assert float(values.min()) >= 1e-3 * (1 - 1e-6)
     assert float(values.max()) == 1.0
     assert float((values < 0.01).double().mean()) > 0.05
+
+
+@pytest.mark.parametrize("limits", [(-1.5, 1.5), (0.0, 1.0), (-3.0, 0.0)])
+def test_a_quarter_of_large_values_becomes_small(limits):
+    low, high = limits
+    value = torch.full((4096,), low + high or high)
+    changed = replace_by_small(value, low, high, _generator())
+    small = changed[changed != value]
+    assert len(small) / len(value) == pytest.approx(SMALL_SHARE, abs=0.02)
+    assert (small.abs() >= SMALL_MAGNITUDES[0] * 0.99).all()
+    assert (small.abs() <= SMALL_MAGNITUDES[1]).all()
+    assert (bool((small < 0).any()), bool((small > 0).any())) == (low < 0, high > 0)
+    assert low <= float(small.min()) <= float(small.max()) <= high
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (0,), (2, 3)])
+def test_one_value_at_least_becomes_small(shape):
+    changed = replace_by_small(torch.ones(shape), -1.0, 1.0, _generator())
+    assert changed.shape == shape
+    assert bool((changed.abs() < SMALL_MAGNITUDES[1]).any()) == bool(changed.numel())
+
+
+def test_values_that_are_small_already_stay():
+    value = torch.randn(4096, generator=_generator()) * 1e-4
+    assert torch.equal(replace_by_small(value, -1.0, 1.0, _generator()), value)
 
 
 def test_usual_names_are_not_special():
