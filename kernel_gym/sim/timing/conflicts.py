@@ -47,10 +47,10 @@ def bank_conflicts(accesses: npt.NDArray[np.float64]) -> list[BankConflict]:
         words = math.ceil(moved / lanes / 4)
         least = math.ceil(lanes / runs / _lanes_a_cycle(words))
         if cycles >= MIN_FACTOR * least * runs:
-            found = BankConflict(
+            conflict = BankConflict(
                 instruction=int(number), cycles=round(cycles / runs, 1), least=float(least)
             )
-            lost.append((cycles - least * runs, found))
+            lost.append((cycles - least * runs, conflict))
     lost.sort(key=lambda entry: -entry[0])
     return [conflict for _, conflict in lost[:MAX_CONFLICTS]]
 

@@ -44,8 +44,8 @@ def test_an_access_is_compared_with_what_its_lanes_need(size, cycles, expected):
     made = counts(
         executions=runs, lanes=64 * runs, bytes=64 * size * runs, lds_cycles=cycles * runs
     )
-    found = [(entry["cycles"], entry["least"]) for entry in bank_conflicts(made)]
-    assert found == ([expected] if expected else [])
+    conflicts = [(entry["cycles"], entry["least"]) for entry in bank_conflicts(made)]
+    assert conflicts == ([expected] if expected else [])
 
 
 def test_half_a_wave_needs_half_the_cycles():
@@ -57,8 +57,8 @@ def test_the_instructions_that_lose_most_come_first():
     rows = [
         counts(executions=n, lanes=64 * n, bytes=256 * n, lds_cycles=8 * n) for n in range(1, 9)
     ]
-    found = [entry["instruction"] for entry in bank_conflicts(np.concatenate(rows))]
-    assert found == [7, 6, 5, 4][:MAX_CONFLICTS]
+    conflicts = [entry["instruction"] for entry in bank_conflicts(np.concatenate(rows))]
+    assert conflicts == [7, 6, 5, 4][:MAX_CONFLICTS]
 
 
 @pytest.mark.parametrize(("stride", "cycles"), [(4, None), (128, 64), (132, None), (8, 4)])
@@ -66,8 +66,8 @@ def test_a_launch_names_its_conflicts(engine, stride, cycles):
     out = np.zeros(64, np.float32)
     text = kernel_text(BODY.format(stride=f"{stride:#x}"), lds=64 * stride)
     profile = run(engine, text, (1,), [out], model_time=True, full_trace=True).profile
-    found = [entry["cycles"] for entry in profile["bank_conflicts"]]
-    assert found == ([cycles, cycles] if cycles else [])
+    conflicts = [entry["cycles"] for entry in profile["bank_conflicts"]]
+    assert conflicts == ([cycles, cycles] if cycles else [])
     shown = profile_text("k", profile)
     assert ("bank conflicts: " in shown) == bool(cycles)
     assert not cycles or f"{cycles} cycles an access (2 without)" in shown
