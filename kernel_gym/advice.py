@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kernel_gym.formatting import (
     describe,
@@ -33,6 +33,9 @@ MANY_LAUNCHES = 3
 FEW_WAVES = 2
 MOSTLY_LAUNCH = 0.5
 """At this share of its time or more, a workload's launches dominate."""
+LDS_STALLS = ("LDS queue", "LDS wait")
+MUCH_LDS = 0.1
+"""At this share of their time or more, waves wait for LDS so long that conflicts matter."""
 
 
 def advice(task: Task, evaluation: Evaluation) -> list[str]:
@@ -122,6 +125,20 @@ def _advise_on_bound(task: Task, evaluation: Evaluation) -> str:
     return ""
 
 
+def _advise_on_conflicts(task: Task, evaluation: Evaluation) -> str:
+    for kernel in evaluation.kernels:
+        profile: dict[str, Any] = dict(kernel.profile)
+        stalls = profile.get("stalls", {})
+        waiting = sum(stalls.get(name, 0.0) for name in LDS_STALLS)
+        worst = next(iter(profile.get("bank_conflicts", ())), None)
+        if worst and worst["source"] and waiting >= MUCH_LDS:
+            return (
+                f"An access of LDS at {worst['source']} takes {worst['cycles']:g} cycles, and "
+                f"{worst['least']:g} without bank conflicts: pad or swizzle the tile's rows."
+            )
+    return ""
+
+
 def _advise_on_launch_share(task: Task, evaluation: Evaluation) -> str:
     shares = [(launch_share(result) or 0.0, result) for result in evaluation.by_split(Split.TRAIN)]
     mostly = [(share, result) for share, result in shares if share >= MOSTLY_LAUNCH]
@@ -207,6 +224,7 @@ ADVICE: tuple[Callable[[Task, Evaluation], str], ...] = (
     _advise_on_spills,
     _advise_on_launches,
     _advise_on_bound,
+    _advise_on_conflicts,
     _advise_on_launch_share,
     _advise_on_occupancy,
     _advise_on_roofline,

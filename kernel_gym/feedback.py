@@ -287,7 +287,14 @@ def _profile(kernel: KernelFacts) -> list[str]:
     reached = [
         f"{name} {percent(share)}" for name, share in profile.get("of_peak", {}).items() if share
     ]
+    conflicts = [
+        f"{entry['source'][-MAX_NAME:]} {entry['cycles']:g} cycles an access of LDS, "
+        f"{entry['least']:g} without"
+        for entry in profile.get("bank_conflicts", ())
+        if entry["source"]
+    ]
     lines = [("reaches of its peak", reached), ("waves spend", waits), ("hottest", hot)]
+    lines += [("bank conflicts", conflicts)]
     return [f"    {what}: {', '.join(entries[:SHOWN])}" for what, entries in lines if entries]
 
 

@@ -30,8 +30,9 @@ def profile_of(evaluation: Evaluation) -> dict[str, Any]:
         - `workload`: the dimensions that the kernels were profiled on; None if not known.
         - `kernels`: for each kernel `name`, `bound_by`, `seconds`, `launches`, `vgprs`, `sgprs`,
           `lds_bytes`, `spilled`, `waves_per_simd` and `occupancy_limiter`; for the slowest one also
-          `stalls` and `of_peak` (shares by name), and `hottest`: source lines with the share of
-          wave cycles spent on each.
+          `stalls` and `of_peak` (shares by name), `hottest`: source lines with the share of
+          wave cycles spent on each, and `bank_conflicts`: source lines whose accesses of LDS take
+          more `cycles` than the `least` ones without conflicts.
         - `roofline`: for each timed train workload its dimensions `dims`, `seconds`,
           `roofline_seconds` and `share`, the roofline's time over the kernel's.
     """
@@ -75,6 +76,10 @@ def _kernel(kernel: KernelFacts) -> dict[str, Any]:
             "stalls": profile.get("stalls", {}),
             "of_peak": profile.get("of_peak", {}),
             "hottest": _hottest(profile.get("lines") or profile.get("hot", ())),
+            "bank_conflicts": [
+                {key: entry[key] for key in ("source", "cycles", "least")}
+                for entry in profile.get("bank_conflicts", ())
+            ],
         }
     return inert_object(facts)
 

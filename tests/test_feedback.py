@@ -185,6 +185,15 @@ def test_advice_to_launch_less_is_for_several_launches():
     assert "fewer of them" in feedback_on(several, kernels=kernels)
 
 
+@pytest.mark.parametrize(("waiting", "advised"), [(0.3, True), (0.01, False)])
+def test_bank_conflicts_are_named_and_advised_on_where_waves_wait_for_them(waiting, advised):
+    conflict = {"source": "candidate.hip:15", "text": "ds_read", "cycles": 32.0, "least": 2.0}
+    profile = {"stalls": {"LDS queue": waiting}, "bank_conflicts": [conflict]}
+    text = feedback_on(LAUNCH_BOUND, kernels=(kernel(profile=profile),))
+    assert "bank conflicts: candidate.hip:15 32 cycles an access of LDS, 2 without" in text
+    assert ("pad or swizzle" in text) == advised
+
+
 def test_a_wrong_kernel_gets_no_advice_on_speed():
     failed = LAUNCH_BOUND.model_copy(update={"passed": False})
     record = evaluation(

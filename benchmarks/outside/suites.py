@@ -19,8 +19,10 @@ from benchmarks.outside.cases import SMALL_VARIABLE
 CHECKOUTS = "KERNEL_GYM_CHECKOUTS"
 HECBENCH_PROGRAMS = 80
 """Drawn programs: about half of them need libraries or data that are not in a checkout."""
+FLAGGEMS_FILES = 30
+"""Drawn test files of about seven hundred, one or two for each operator."""
 SEED = 25
-"""Seed of the draw of HeCBench's programs."""
+"""Seed of the draws of HeCBench's programs and of FlagGems' test files."""
 PLUGIN = "benchmarks.outside.cases"
 """The plugin that draws and records the cases of a test file."""
 MAX_ARGUMENT = 1024
@@ -46,6 +48,8 @@ moe/moe_align_block_size moe/moe_routing_sigmoid_top1_fused attention/mla_decode
 attention/prefill_attention attention/extend_attention
 """
 """Test files of aiter that load without its C++ modules and are not for another GPU's formats."""
+_FLAGGEMS_VARIABLES = {"GEMS_VENDOR": "amd", **_SMALL}
+"""FlagGems asks the vendor's tools for the GPU otherwise."""
 _COMPILERS = ("CC=hipcc", "HIPCC=hipcc")
 _FLA = """
 attn attn_sink attnres based delta_product delta forgetting_attn gla hgrn lightning_attn linear_attn
@@ -101,13 +105,18 @@ def missing(checkouts: Path) -> list[str]:
 
 
 def _pytest(
-    suite: str, folder: Path, file: Path, *paths: Path, variables: Mapping[str, str] | None = None
+    suite: str,
+    folder: Path,
+    file: Path,
+    *paths: Path,
+    variables: Mapping[str, str] | None = None,
+    arguments: tuple[str, ...] = (),
 ) -> Program:
     name = str(file.relative_to(folder))
     options = ("-q", "--tb=line", "-o", "addopts=", "-p", "no:cacheprovider", "-p", PLUGIN)
     words = ("python", "-m", "pytest", *options)
     return Program(
-        *(suite, name, folder, (*words, name)),
+        *(suite, name, folder, (*words, *arguments, name)),
         has_cases=True,
         is_long=True,
         paths=paths,
@@ -164,6 +173,18 @@ def _aiter(checkout: Path) -> Iterator[Program]:
         yield _pytest("aiter", checkout, file, *paths, variables=_AITER_VARIABLES)
 
 
+def _flaggems(checkout: Path) -> Iterator[Program]:
+    """Yields drawn test files, with their own short list of shapes."""
+    files = sorted((checkout / "tests").glob("test_*.py"))
+    drawn = random.Random(SEED).sample(files, min(FLAGGEMS_FILES, len(files)))
+    for file in sorted(drawn):
+        yield _pytest(
+            *("FlagGems", checkout, file, checkout / "src"),
+            variables=_FLAGGEMS_VARIABLES,
+            arguments=("--quick",),
+        )
+
+
 def _tritonbench(checkout: Path) -> Iterator[Program]:
     folder = checkout / "data" / "TritonBench_G_v1"
     for file in sorted(folder.glob("*.py")):
@@ -215,6 +236,7 @@ SUITES: dict[str, Callable[[Path], Iterator[Program]]] = {
     "Liger-Kernel": _liger,
     "flash-linear-attention": _fla,
     "aiter": _aiter,
+    "FlagGems": _flaggems,
     "HeCBench": _hecbench,
     "TritonBench": _tritonbench,
 }

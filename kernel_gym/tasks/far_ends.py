@@ -29,6 +29,10 @@ STRETCH = 3
 """Multiple of all budgets for an axis that otherwise ends below `BEYOND` times its train sizes."""
 TOP = 0.9
 """Drawn sizes near a far end lie in the last tenth of the axis on a log scale."""
+NEAR_STEPS = 4
+"""Steps above its least size that an axis keeps where another axis has its least size."""
+HALVINGS = 40
+"""Most times that an axis is halved."""
 MAX_EDGE_STEPS = 256
 """Most sizes from the lowest one of an axis on that are tried for an edge."""
 BEYOND = 2
@@ -159,7 +163,7 @@ def _bases(problem: Problem, scale: Scale, axis: Axis) -> Iterator[Dims]:
     """Yields legal points whose other axes get smaller: train points, halved, and tiny ones."""
     for dims in problem.train[scale]:
         current: Dims = dims
-        for _ in range(40):
+        for _ in range(HALVINGS):
             yield current
             names = {a.name: a for a in problem.axes if a.name != axis.name}
             shrinkable = [a for a in names.values() if current[a.name] > a.low]
@@ -176,22 +180,36 @@ def _bases(problem: Problem, scale: Scale, axis: Axis) -> Iterator[Dims]:
 
 @cache
 def near_ends(problem: Problem, scale: Scale) -> tuple[Dims, ...]:
-    """Returns tiny sizes with the least legal size of an axis that no other workload reaches.
+    """Returns small sizes with the least legal size of each axis that no other workload has.
 
-    An edge (`Kind.EDGE`) has the least size that is legal beside train sizes. Beside adversarial
-    ones a lower size may be legal, such as one column where there is one row.
+    An edge (`Kind.EDGE`) has the least size of one drawn axis, so it does not count: a kernel that
+    is wrong for one row would pass where the edge is on another axis. The other axes have about
+    `NEAR_STEPS` steps, since an answer may be the same whatever a kernel does if all sizes are
+    least.
     """
-    ends: list[Dims] = []
+    checked = (*problem.adversarial, *problem.train[scale])
     lowest = {axis.name: axis.low for axis in problem.axes}
+    ends: list[Dims] = []
     for axis in problem.axes:
-        known = min(dims[axis.name] for dims in (*problem.adversarial, *ends))
-        beside_train = _least(problem, axis, problem.train[scale])
-        beside_tiny = _least(problem, axis, (*problem.adversarial, *ends, lowest))
-        if beside_train is not None:
-            known = min(known, beside_train[axis.name])
-        if beside_tiny is not None and beside_tiny[axis.name] < known:
-            ends.append(beside_tiny)
+        small = [_halved(problem, dims, axis) for dims in problem.train[scale]]
+        bases = [*sorted(small, key=problem.elements), *problem.adversarial, lowest]
+        least = _least(problem, axis, [*bases, *problem.train[scale]])
+        known = min(dims[axis.name] for dims in (*checked, *ends))
+        if least is not None and least[axis.name] < known:
+            ends.append(least)
     return tuple(ends)
+
+
+def _halved(problem: Problem, dims: Dims, kept: Axis) -> Dims:
+    """Returns a point whose axes but one are halved while `NEAR_STEPS` steps are left."""
+    current = dims
+    for axis in problem.axes:
+        for _ in range(HALVINGS if axis != kept else 0):
+            half = {**current, axis.name: _whole(current[axis.name] / 2, axis)}
+            if half[axis.name] < axis.low + NEAR_STEPS * axis.multiple or not problem.legal(half):
+                break
+            current = half
+    return current
 
 
 def _least(problem: Problem, axis: Axis, bases: Sequence[Dims]) -> Dims | None:

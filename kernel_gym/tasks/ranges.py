@@ -18,9 +18,9 @@ A problem states its ranges in `ranges.toml`, beside `problem.py`:
     zeros = ["weight"]
 
 One adversarial workload has special values up to the reach, and the entries of the menu
-(`kernel_gym/tasks/special_menu.py`); another one has a large mean. The file is
-no part of the content that an admission verdict is about: a range decides which values are drawn
-in addition, and no control passes by that.
+(`kernel_gym/tasks/special_menu.py`); another one has a large mean, and a third one small values
+and ends of ranges. The file is no part of the content that an admission verdict is
+about: a range decides which values are drawn in addition, and no control passes by that.
 """
 
 from __future__ import annotations
@@ -42,8 +42,15 @@ from kernel_gym.tasks.special_menu import (
     menu_of,
     with_entries,
 )
-from kernel_gym.tasks.special_values import EXTREMES, SHIFTED, replace_by_range
-from kernel_gym.tasks.workload import Workload
+from kernel_gym.tasks.special_values import (
+    EXTREMES,
+    SHIFTED,
+    is_far,
+    replace_by_range,
+    replace_by_rare,
+    with_end,
+)
+from kernel_gym.tasks.workload import Split, Workload
 
 FILE = "ranges.toml"
 SPREADS = {torch.float64: 1000, torch.float32: 1000, torch.float16: 1000, torch.bfloat16: 64}
@@ -125,11 +132,18 @@ def special_distributions(problem: Problem) -> tuple[str, ...]:
 def widen(
     problem: Problem, workload: Workload, values: dict[str, Value], generator: torch.Generator
 ) -> dict[str, Value]:
-    """Adds special values to the tensors of the extreme workload.
+    """Adds special values to the tensors of the extreme workload, and small ones to tiny ones.
 
-    Half of each tensor that is drawn over its whole range is replaced. Then come the entries of the
-    menu. Other workloads stay as they are, and so do tensors on "meta", which have no values.
+    In the extreme workload half of each tensor that is drawn over its whole range is replaced. Then
+    come the entries of the menu. In adversarial workloads with tiny values each tensor whose values
+    are free gets small ones, and the ends of its range. Those of one distribution have an end in
+    one tensor. Other workloads stay as they are, and so do tensors on "meta", which have no values.
     """
+    if workload.split is Split.ADVERSARIAL and problem.special_values:
+        if workload.distribution == "tiny":
+            return _with_rare_values(problem, values, generator)
+        if workload.distribution == _last_distribution(problem):
+            return _with_end(problem, values, generator)
     if not workload.distribution.startswith(EXTREMES):
         return values
     replaced, ranges = dict(values), ranges_of(problem)
@@ -144,6 +158,62 @@ def widen(
             limits = ranges.limits(arg.name)
             replaced[arg.name] = with_entries(value, ranges.entries(arg), limits)
     return replaced
+
+
+def _with_rare_values(
+    problem: Problem, values: dict[str, Value], generator: torch.Generator
+) -> dict[str, Value]:
+    """Returns values with small magnitudes and ends of ranges in tensors whose values are free."""
+    replaced, ranges = dict(values), ranges_of(problem)
+    for arg in _tensors(problem):
+        value = replaced[arg.name]
+        is_changed = _is_wide(arg) and is_free(problem, arg)
+        if is_changed and isinstance(value, torch.Tensor) and not value.is_meta:
+            replaced[arg.name] = replace_by_rare(value, ranges.limits(arg.name), generator)
+    return replaced
+
+
+def _with_end(
+    problem: Problem, values: dict[str, Value], generator: torch.Generator
+) -> dict[str, Value]:
+    """Returns values with an end of the range in one tensor of those that come nowhere near it.
+
+    Two ends may overflow together. A tensor without zeros, such as scales, takes part in the tiny
+    workload alone: its largest value belongs to small data.
+    """
+    ranges = ranges_of(problem)
+    far: list[tuple[str, torch.Tensor, Range]] = []
+    for arg in _tensors(problem):
+        value, limits = values[arg.name], ranges.limits(arg.name)
+        if limits is None or not limits[0] <= 0 <= limits[1] or not _is_wide(arg):
+            continue
+        if isinstance(value, torch.Tensor) and is_free(problem, arg) and is_far(value, limits):
+            far.append((arg.name, value, limits))
+    if not far:
+        return values
+    name, value, limits = far[int(torch.randint(len(far), (), generator=generator))]
+    return {**values, name: with_end(value, limits, generator)}
+
+
+def _is_wide(arg: TensorArg) -> bool:
+    return arg.dtype.is_floating_point and arg.dtype.itemsize > 1
+
+
+def _last_distribution(problem: Problem) -> str:
+    """Returns the distribution whose adversarial workloads hold ends: the last one by name."""
+    return max((name for name in problem.distributions if name != "tiny"), default="")
+
+
+def is_free(problem: Problem, arg: TensorArg) -> bool:
+    """Whether a tensor's values do not depend on each other.
+
+    They are free where the text states no more than ranges, and where the menu of special values
+    writes single ones.
+    """
+    ranges = ranges_of(problem)
+    if arg.name in ranges.unwritten:
+        return False
+    return problem.domain == Problem.domain or SpecialValue.SUBNORMAL in ranges.entries(arg)
 
 
 def range_texts(problem: Problem) -> Iterator[str]:

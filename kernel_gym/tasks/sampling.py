@@ -27,7 +27,7 @@ from kernel_gym.tasks.far_ends import (
 )
 from kernel_gym.tasks.problem import Dims, Problem, Scale, Value
 from kernel_gym.tasks.ranges import special_distributions, widen
-from kernel_gym.tasks.scalar_draws import draw_ends, draw_scalars
+from kernel_gym.tasks.scalar_draws import draw_all_between, draw_ends, draw_scalars
 from kernel_gym.tasks.workload import UNSEEN_KINDS, Kind, Layout, Split, Workload
 
 UNSEEN_DISTRIBUTIONS = 2
@@ -79,19 +79,20 @@ def adversarial_workloads(
     Tiny sizes are checked under every legal distribution, the larger ones under one each, which
     does not depend on the order of the problem's distributions. The layouts are a strided and an
     offset one of the smallest train workload. Then comes the far end of each axis. The first two of
-    these have special values, as far as the problem takes them; the smallest train workload has
-    them where there are too few. The next workload has odd sizes, and tiny values where the problem
-    allows them. Last comes the least legal size of an axis that no other workload reaches. What
-    equals a train workload is left out otherwise, since it is checked anyway.
+    these have special values, as far as the problem takes them. The next workload has odd sizes,
+    and tiny values where the problem allows them. Last comes the least legal size of each axis that
+    none of these workloads has. What equals a train workload is left out otherwise.
     The seed decides the scalars, which are drawn from their whole ranges. The workload with special
     values and the one with odd sizes have opposite ends of each range: both hold small values, on
-    which a term such as eps shows.
+    which a term such as eps shows. Tiny sizes with tiny values have a scalar between the ends.
     """
     stated = problem.stated_workloads(Split.ADVERSARIAL)
     if stated is not None:
         return stated
     menu = sorted(problem.distributions)
     tiny = [(dims, Layout.CONTIGUOUS, name) for dims in problem.adversarial for name in menu]
+    if problem.tiny_inputs and "tiny" not in menu and problem.declared:
+        tiny.append((problem.adversarial[0], Layout.CONTIGUOUS, "tiny"))
     known, odd = problem.train[scale], _off_tiles(problem, scale)
     smallest = min(known, key=problem.elements)
     layouts = (Layout.STRIDED, Layout.OFFSET) if language == "triton" and problem.strided else ()
@@ -111,7 +112,7 @@ def adversarial_workloads(
     low_or_high = draw_ends(problem, rng)
 
     def scalars(dims: Dims, distribution: str) -> dict[str, int | float]:
-        drawn = draw_scalars(problem, rng)
+        drawn = (draw_all_between if distribution == "tiny" else draw_scalars)(problem, rng)
         if distribution in special[:1]:
             return low_or_high[0]
         return low_or_high[1] if dims == odd else drawn

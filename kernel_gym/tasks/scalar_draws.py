@@ -40,14 +40,28 @@ def _ends(arg: ScalarArg, rng: random.Random) -> list[int | float]:
     return rng.sample((min(arg.values), max(arg.values)), 2)
 
 
+def draw_all_between(problem: Problem, rng: random.Random) -> dict[str, int | float]:
+    """Returns a value for each declared scalar of a problem, within its range if it has one."""
+    return {arg.name: draw_between(arg, rng) for arg in problem.declared}
+
+
 def draw_scalar(arg: ScalarArg, rng: random.Random) -> int | float:
     """Returns a value of the argument's range.
 
-    A quarter of the values are declared ones, and all where no other is legal. The others are
-    log-uniform where both ends have one sign and one end is at least ten times the other, and
-    uniform otherwise.
+    A quarter of the values are declared ones, and all where no other is legal.
     """
     if not arg.ranged or rng.random() < DECLARED_SHARE:
+        return rng.choice(arg.values)
+    return draw_between(arg, rng)
+
+
+def draw_between(arg: ScalarArg, rng: random.Random) -> int | float:
+    """Returns a value from within the argument's range, or a declared one if it has no range.
+
+    Values are log-uniform where both ends have one sign and one end is at least ten times the
+    other, and uniform otherwise.
+    """
+    if not arg.ranged:
         return rng.choice(arg.values)
     low, high = min(arg.values), max(arg.values)
     least, most = sorted((abs(low), abs(high)))

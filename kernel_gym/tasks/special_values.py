@@ -16,6 +16,16 @@ SHIFTED = "shifted"
 _KINDS = 9
 _SMALL = 1e-6
 _TINY = 1e-3
+SMALL_SHARE = 0.25
+"""The share of elements that small magnitudes replace."""
+SMALL_MAGNITUDES = (1e-6, 1e-4)
+"""The least and the largest of these magnitudes. All powers of ten between are alike likely."""
+NEAR_END = 0.75
+"""A tensor with a magnitude of this share of its range needs no end of it."""
+MAX_TINY = 0.01
+"""Values of the distribution "tiny" stay within this magnitude: ten standard deviations."""
+END_SHARE = 1 / 16
+"""The share of elements that the ends of a stated range replace."""
 _MARGIN = 8
 """Standard deviations that normal values stay within."""
 
@@ -123,3 +133,70 @@ def replace_by_range(
     drawn = torch.where(fate > 0.47, torch.where(sign < 0.5, float(low), float(high)), drawn)
     drawn = (drawn.floor() if whole else drawn).clamp(low, high).to(value.dtype)
     return torch.where(fate < 0.5, drawn, value)
+
+
+def replace_by_rare(
+    value: torch.Tensor, limits: tuple[float, float] | None, generator: torch.Generator
+) -> torch.Tensor:
+    """Replaces elements by what a tensor drawn around one never holds: small values, and its ends.
+
+    A quarter becomes small, and a sixteenth an end of the stated range. Otherwise a kernel that
+    takes small values for zeros, or clips large ones, would be right. Tensors that are drawn from
+    the distribution of tiny values stay as they are.
+
+    Args:
+        value: Floating-point numbers.
+        limits: The least and the largest legal value; None if all are legal.
+        generator: The only source of randomness.
+    """
+    least, most = SMALL_MAGNITUDES
+    low, high = limits or (-most, most)
+    if not value.numel() or float(value.abs().max()) <= MAX_TINY:
+        return value
+    fate, place, sign = torch.rand((3, *value.shape), generator=generator, dtype=torch.float64)
+    first, last = (_inside(end, low, high, value.dtype) for end in (low, high))
+    drawn = least * (most / least) ** place
+    drawn = torch.where((sign < 0.5) & (low < 0) | (high <= 0), -drawn, drawn)
+    drawn = drawn.to(value.dtype).clamp(first, last)
+    chosen = (drawn.abs() <= most) & ((fate < SMALL_SHARE) | (fate == fate.min()))
+    replaced = torch.where(chosen, drawn, value)
+    if limits is None:
+        return replaced
+    ends = torch.where(sign < 0.5, first, last)
+    return torch.where((fate > 1 - END_SHARE) | (fate == fate.max()), ends, replaced)
+
+
+def with_end(
+    value: torch.Tensor, limits: tuple[float, float], generator: torch.Generator
+) -> torch.Tensor:
+    """Returns a tensor that holds an end of its range.
+
+    Weights are often drawn smaller the more terms a sum has, and normal values seldom come to the
+    end of a range that leaves room for their tails. One value of the end overflows no sum.
+
+    Args:
+        value: Floating-point numbers.
+        limits: The least and the largest legal value.
+        generator: The only source of randomness.
+    """
+    low, high = limits
+    end = max(limits, key=abs)
+    place = int(torch.randint(value.numel(), (), generator=generator))
+    changed = value.clone(memory_format=torch.contiguous_format)
+    changed.view(-1)[place] = _inside(end, low, high, value.dtype)
+    return changed
+
+
+def is_far(value: torch.Tensor, limits: tuple[float, float]) -> bool:
+    """Whether a tensor with values comes nowhere near the ends of its range."""
+    if value.is_meta or not value.numel():
+        return False
+    return float(value.abs().max()) < NEAR_END * max(map(abs, limits))
+
+
+def _inside(end: float, low: float, high: float, dtype: torch.dtype) -> torch.Tensor:
+    """Returns the value of a type that is nearest to an end of a range, and within the range."""
+    near = torch.tensor(end, dtype=dtype, device="cpu")
+    if low <= float(near) <= high:
+        return near
+    return torch.nextafter(near, torch.tensor((low + high) / 2, dtype=dtype, device="cpu"))

@@ -9,7 +9,7 @@ from benchmarks.__main__ import app
 from benchmarks.outside.cases import NO_CASES, draw, draw_small, size_of
 from benchmarks.outside.reasons import case_reason, of_text, reason_of
 from benchmarks.outside.run import is_interrupted
-from benchmarks.outside.suites import CHECKOUTS, programs, reduced, run_line
+from benchmarks.outside.suites import CHECKOUTS, FLAGGEMS_FILES, programs, reduced, run_line
 from benchmarks.outside.table import BEGIN, END, failure_table, suite_table, write_into
 from kernel_gym.errors import InputError
 from tests.programs.running import COPY, FAULT, KERNEL
@@ -148,6 +148,18 @@ def test_aiter_has_every_tenth_file_and_named_ones(tmp_path):
     chosen = [program.name.rpartition("/")[2] for program in programs(tmp_path)]
     assert "test_softmax.py" in chosen
     assert len(chosen) == 12
+
+
+def test_flaggems_has_a_fixed_draw_of_files(tmp_path):
+    folder = tmp_path / "FlagGems" / "tests"
+    folder.mkdir(parents=True)
+    for number in range(99):
+        (folder / f"test_{number:02}.py").touch()
+    chosen = programs(tmp_path)
+    assert len(chosen) == FLAGGEMS_FILES
+    assert [p.name for p in chosen] == [p.name for p in programs(tmp_path)]
+    assert all(p.command[-2:] == ("--quick", p.name) for p in chosen)
+    assert all(p.variables["GEMS_VENDOR"] == "amd" for p in chosen)
 
 
 def test_without_checkouts_it_says_what_is_expected(tmp_path, monkeypatch):

@@ -19,9 +19,10 @@ LANES = 64
 ASSEMBLER = Assembler()
 
 
-def parse(text: str) -> Module:
-    """Assembles and decodes a text."""
-    return read_module(text.encode(), ASSEMBLER)
+def parse(text: str | bytes) -> Module:
+    """Assembles and decodes a text, or decodes a code object."""
+    content = text.encode() if isinstance(text, str) else text
+    return read_module(content, ASSEMBLER)
 
 
 def argument_bytes(value: Any, size: int) -> bytes:

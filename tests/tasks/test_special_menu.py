@@ -17,7 +17,7 @@ from kernel_gym.tasks import (
     problem_names,
 )
 from kernel_gym.tasks.prompting import prompt
-from kernel_gym.tasks.ranges import range_texts, ranges_of
+from kernel_gym.tasks.ranges import is_free, range_texts, ranges_of
 from kernel_gym.tasks.special_menu import (
     EXCLUSIONS,
     MIN_ROW_ELEMENTS,
@@ -28,7 +28,7 @@ from kernel_gym.tasks.special_menu import (
     rows_of,
     with_entries,
 )
-from kernel_gym.tasks.special_values import EXTREMES
+from kernel_gym.tasks.special_values import EXTREMES, MAX_TINY
 
 each_problem = pytest.mark.parametrize("name", problem_names())
 
@@ -65,6 +65,26 @@ def test_each_entry_is_drawn_or_excluded_in_the_text(name):
         inputs = make_inputs(problem, workload, 11)
         left = {(a, e) for a, e in left if not holds(e, inputs[a], ranges.limits(a))}
     assert not left
+
+
+@pytest.mark.parametrize("name", problem_names()[::5])
+def test_small_values_are_drawn_where_values_are_free(name):
+    problem = get_problem(name)
+    ranges = ranges_of(problem)
+    hidden = adversarial_workloads(problem, Scale.SIM, "hip")
+    tiny = [w for w in hidden if w.distribution == "tiny"]
+    assert bool(tiny) or not problem.tiny_inputs
+    for workload in tiny[-1:]:
+        inputs = make_inputs(problem, workload, 13)
+        for arg in problem.args:
+            if not isinstance(arg, TensorArg) or not is_free(problem, arg):
+                continue
+            if not arg.dtype.is_floating_point or arg.dtype.itemsize == 1:
+                continue
+            size = inputs[arg.name].double().abs()
+            low, high = ranges.limits(arg.name) or (-1, 1)
+            is_small = bool(((size > 0) & (size <= 1e-4)).any())
+            assert is_small or low >= 1e-4 or high <= -1e-4 or size.max() <= MAX_TINY, arg.name
 
 
 @each_problem

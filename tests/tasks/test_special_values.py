@@ -7,7 +7,16 @@ import torch
 
 from kernel_gym.tasks import draw
 from kernel_gym.tasks.distributions import draw_index
-from kernel_gym.tasks.special_values import is_special, replace_by_range
+from kernel_gym.tasks.special_values import (
+    END_SHARE,
+    SMALL_MAGNITUDES,
+    SMALL_SHARE,
+    is_far,
+    is_special,
+    replace_by_range,
+    replace_by_rare,
+    with_end,
+)
 
 
 def _generator(seed: int = 0) -> torch.Generator:
@@ -85,6 +94,49 @@ def test_a_range_of_numbers_keeps_its_ends():
     assert float(values.min()) >= 1e-3 * (1 - 1e-6)
     assert float(values.max()) == 1.0
     assert float((values < 0.01).double().mean()) > 0.05
+
+
+@pytest.mark.parametrize("limits", [None, (-1.5, 1.5), (0.0, 1.0), (-3.0, 0.0), (5e-5, 0.98)])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
+def test_a_quarter_becomes_small_and_a_sixteenth_an_end(limits, dtype):
+    low, high = limits or (-1.0, 1.0)
+    value = torch.full((1 << 14,), (low + high) / 2 or 0.5, dtype=dtype)
+    changed = replace_by_rare(value, limits, _generator()).double()
+    size = changed.abs()
+    small = changed[(size < 2 * SMALL_MAGNITUDES[1]) & (size > 0)]
+    if limits != (5e-5, 0.98):
+        assert len(small) / len(value) == pytest.approx(SMALL_SHARE, abs=0.02)
+        assert float(small.abs().min()) < 2 * SMALL_MAGNITUDES[0]
+        assert (bool((small < 0).any()), bool((small > 0).any())) == (low < 0, high > 0)
+    if limits is None:
+        return
+    assert low <= float(changed.min()) <= float(changed.max()) <= high
+    for end in {low, high}:
+        share = float((changed - end).abs().le(1e-3 * abs(end)).double().mean())
+        assert share > END_SHARE / 2 - 0.01
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (0,), (2, 3)])
+def test_one_value_at_least_is_rare(shape):
+    changed = replace_by_rare(torch.full(shape, 0.5), (-1.0, 1.0), _generator())
+    assert changed.shape == shape
+    assert bool((changed != 0.5).any()) == bool(changed.numel())
+
+
+@pytest.mark.parametrize(("limits", "end"), [((-1.0, 8.0), 8.0), ((-9.0, 2.0), -9.0)])
+def test_one_value_becomes_an_end(limits, end):
+    value = torch.rand((16, 4), generator=_generator())
+    assert is_far(value, limits)
+    changed = with_end(value, limits, _generator())
+    assert int((changed != value).sum()) == 1
+    assert bool((changed == end).any())
+    assert not is_far(changed, limits)
+    assert not is_far(torch.empty(0), limits)
+
+
+def test_tiny_values_stay():
+    value = torch.randn(4096, generator=_generator()) * 1e-3
+    assert torch.equal(replace_by_rare(value, (-1.0, 1.0), _generator()), value)
 
 
 def test_usual_names_are_not_special():

@@ -33,6 +33,46 @@ for call in (torch.softmax, torch.log_softmax):
     torch.testing.assert_close(y.detach().cpu(), expected.detach(), rtol=1e-6, atol=1e-6)
     torch.testing.assert_close(x.grad.cpu().float(), right.grad, rtol=1e-3, atol=1e-3)
 """,
+    "recurrent layers": """
+def outcome(layer, x, device):
+    layer = layer.to(device)
+    layer.zero_grad()
+    given = x.detach().to(device).requires_grad_()
+    made = layer(given)[0]
+    made.square().sum().backward()
+    gradients = [p.grad.cpu().clone() for p in layer.parameters()]
+    return [made.detach().cpu(), given.grad.cpu(), *gradients]
+for kind in (torch.nn.LSTM, torch.nn.GRU):
+    for bias in (True, False):
+        layer, x = kind(3, 5, bias=bias, num_layers=2), torch.randn(4, 2, 3)
+        expected = outcome(layer, x, "cpu")
+        for a, b in zip(outcome(layer, x, "cuda"), expected, strict=True):
+            torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5)
+for kind in (torch.nn.LSTMCell, torch.nn.GRUCell):
+    layer, x = kind(3, 5), torch.randn(2, 3)
+    half = layer.cuda().half()(x.cuda().half())
+    wide = layer.float()(x.cuda())
+    half, wide = (made[0] if isinstance(made, tuple) else made for made in (half, wide))
+    torch.testing.assert_close(half.float(), wide, rtol=1e-2, atol=1e-2)
+""",
+    "loss of a labelling without alignment": """
+scores = torch.randn(9, 2, 6, requires_grad=True)
+labels, frames, lengths = torch.randint(1, 6, (2, 3)), torch.tensor([9, 8]), torch.tensor([3, 2])
+def loss(given, *sizes):
+    return torch.nn.functional.ctc_loss(given.log_softmax(2), *sizes)
+expected = loss(scores, labels, frames, lengths)
+(right,) = torch.autograd.grad(expected, scores)
+held = scores.detach().cuda().requires_grad_()
+for sizes in (
+    (labels.cuda(), frames.cuda(), lengths.cuda()),
+    (labels.cuda(), (9, 8), (3, 2)),
+    (labels.int(), frames.int(), lengths.int()),
+):
+    made = loss(held, *sizes)
+    (gradient,) = torch.autograd.grad(made, held)
+    torch.testing.assert_close(made.cpu(), expected.detach())
+    torch.testing.assert_close(gradient.cpu(), right, rtol=1e-4, atol=1e-6)
+""",
     "autograd.Function": """
 class Double(torch.autograd.Function):
     @staticmethod

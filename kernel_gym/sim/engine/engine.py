@@ -373,7 +373,7 @@ class Engine:
         modelled = LaunchModel(
             self.library, self._handle, program.handle, program.timing, request, residency
         ).run(full_trace)
-        for entry in modelled.profile["hot"]:
+        for entry in (*modelled.profile["hot"], *modelled.profile["bank_conflicts"]):
             number = entry.pop("instruction")
             entry["text"] = kernel.decoded.instructions[number].text
             entry["source"] = kernel.source_of(number)

@@ -33,6 +33,7 @@ from kernel_gym.sim.compiler.timing_tables import (
     timing_tables,
     unit_of,
 )
+from kernel_gym.sim.timing.conflicts import bank_conflicts
 from kernel_gym.sim.timing.occupancy import Occupancy
 from kernel_gym.sim.timing.profile import describe_profile
 from kernel_gym.sim.timing.traffic import Traffic, estimate_traffic, scratch_latency
@@ -196,6 +197,10 @@ class LaunchModel:
         profile["code_bytes"] = int(self.timing.sizes[self.executions > 0].sum())
         profile["scratch_bytes"] = int(self.launch.scratch_size)
         profile["wave_instructions"] = self.timing.mix(self.executions)
+        columns = len(layouts.field_names(layouts.AccessCounts))
+        profile["bank_conflicts"] = bank_conflicts(
+            self._read("sim_sampled", len(self.timing.units), columns)
+        )
         return Modelled(total, profile)
 
     def _read(self, name: str, *shape: int) -> FloatArray:

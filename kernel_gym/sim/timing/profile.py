@@ -5,7 +5,7 @@ A profile is JSON-able data. :func:`profile_text` renders it for people and poli
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -190,7 +190,7 @@ def without_folders(profile: Mapping[str, Any]) -> dict[str, Any]:
     """A copy of a profile without the folders of source files, which differ between runs."""
     short = {
         key: [h | {"source": h.get("source", "").rpartition("/")[2]} for h in profile.get(key, ())]
-        for key in ("hot", "lines")
+        for key in ("hot", "lines", "bank_conflicts")
         if key in profile
     }
     return {**profile, **short}
@@ -233,12 +233,25 @@ def profile_text(name: str, profile: Mapping[str, Any]) -> str:
         "  waves spend: " + _shares(dict(list(profile["stalls"].items())[:5])),
         "  hottest lines: "
         + _shares({h["source"].rpartition("/")[2]: h["share"] for h in profile["lines"][:4]}),
+        *_conflict_lines(profile.get("bank_conflicts", ())),
         "  hottest instructions:",
     ]
     for entry in profile["hot"]:
         source = entry.get("source", "").rpartition("/")[2]
         lines.append(f"    {entry['share']:6.1%}  {entry.get('text', '')[:60]}  {source[:40]}")
     return "\n".join(lines)[:MAX_TEXT]
+
+
+def _conflict_lines(conflicts: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Names the source lines whose accesses of LDS have bank conflicts, with their cycles."""
+    if not conflicts:
+        return []
+    named = ", ".join(
+        f"{entry['source'].rpartition('/')[2]} {entry['cycles']:g} cycles an access "
+        f"({entry['least']:g} without)"
+        for entry in conflicts
+    )
+    return [f"  bank conflicts: {named}"]
 
 
 def _shares(shares: Mapping[str, float]) -> str:

@@ -74,6 +74,12 @@ void register_device();
 void register_operators();
 void fallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack);
 
+// Computes an operator on CPU tensors over the device's memory, which it takes from the stack.
+using Computation = void (*)(torch::jit::Stack* stack);
+
+// Returns the computation of an operator for which PyTorch has no kernel for the CPU, or null.
+Computation own_computation(const std::string& name);
+
 // Adds the modelled time of one operator, or of one transfer.
 void charge(const char* name, const void* key, uint64_t bytes, double flops, at::ScalarType type);
 void charge_transfer(uint64_t bytes);

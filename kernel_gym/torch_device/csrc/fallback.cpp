@@ -218,7 +218,8 @@ class Call {
 struct Facts {
   std::string name;
   bool view = false;         // returns a view and writes nothing
-  bool known = false;        // there is a CPU kernel that may stand for the GPU's
+  bool known = false;        // there is a CPU kernel that may stand for the GPU's, or `own`
+  Computation own = nullptr; // computes it where PyTorch has no kernel for the CPU
   bool mixes = false;        // GPUs accept CPU tensors beside theirs
   bool is_norm = false;      // adds up many products: wider here, as compute_wider says
   bool adds_rows = false;    // the gradient of a logarithm of softmax
@@ -256,8 +257,9 @@ Facts read_facts(const c10::OperatorHandle& op) {
   const std::string& name = op.operator_name().name;
   facts.name = python_name(op);
   facts.view = is_view(op.schema());
+  facts.own = own_computation(name);
   facts.known = name.rfind("aten::", 0) == 0 &&
-                op.hasComputedKernelForDispatchKey(c10::DispatchKey::CPU);
+                (facts.own != nullptr || op.hasComputedKernelForDispatchKey(c10::DispatchKey::CPU));
   facts.mixes = mixing.count(name) > 0;
   const auto factor = factors.find(name);
   if (factor != factors.end()) facts.factor = factor->second;
@@ -371,7 +373,10 @@ void compute(const c10::OperatorHandle& op, const Facts& facts, torch::jit::Stac
   }
   const bool converted = facts.is_softmax_gradient && (*stack)[base].toTensor().scalar_type() !=
                                                           stack->back().toTensor().scalar_type();
-  if (facts.adds_rows) {
+  if (facts.own != nullptr) {
+    at::AutoDispatchBelowADInplaceOrView below;
+    facts.own(stack);
+  } else if (facts.adds_rows) {
     log_softmax_backward(call, stack);
   } else if (converted) {
     softmax_backward(stack);

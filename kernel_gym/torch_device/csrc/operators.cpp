@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string>
 #include <vector>
 
 namespace torch_device {
@@ -225,6 +226,16 @@ int64_t choose_attention(const Tensor&, const Tensor&, const Tensor&, const mayb
   return 0;
 }
 
+// Libraries of GPU vendors for this loss are not there: PyTorch's own form computes it.
+bool has_ctc_library(const Tensor&, const Tensor&, IntArrayRef, IntArrayRef, int64_t) {
+  return false;
+}
+
+bool has_ctc_library_of_tensors(const Tensor&, const Tensor&, const Tensor&, const Tensor&,
+                                int64_t) {
+  return false;
+}
+
 void record_stream(Tensor&, at::Stream) {}
 
 }  // namespace
@@ -273,6 +284,10 @@ void register_operators() {
   aten.impl("resize_", resize_);
   aten.impl("record_stream", record_stream);
   aten.impl("_fused_sdp_choice", choose_attention);
+  for (const std::string name : {"_use_cudnn_ctc_loss", "_use_miopen_ctc_loss"}) {
+    aten.impl(name.c_str(), has_ctc_library);
+    aten.impl((name + ".Tensor").c_str(), has_ctc_library_of_tensors);
+  }
   static Library inductor(Library::IMPL, "inductor", DispatchKey::CUDA, __FILE__, __LINE__);
   inductor.impl("resize_storage_bytes_", resize_storage);
   for (const char* name : WHOLE)

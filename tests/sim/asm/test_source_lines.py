@@ -48,8 +48,8 @@ WANTED = {
 }
 
 
-@pytest.fixture(scope="module")
-def compiled(tmp_path_factory) -> Module:
+@pytest.fixture(scope="module", params=["text", "code object"])
+def compiled(request, tmp_path_factory) -> Module:
     chain = hip_toolchain("gfx942")
     if not isinstance(chain, HipToolchain):
         pytest.skip(chain.problem)
@@ -57,7 +57,12 @@ def compiled(tmp_path_factory) -> Module:
     (folder / "candidate.hip").write_text(SOURCE)
     command = [*chain.device, "-o", str(folder / "k.s"), str(folder / "candidate.hip")]
     subprocess.run(command, check=True, capture_output=True)
-    return parse((folder / "k.s").read_text())
+    if request.param == "text":
+        return parse((folder / "k.s").read_text())
+    options = ("--target=amdgcn-amd-amdhsa", "-mcpu=gfx942", "-o", str(folder / "k.co"))
+    linked = [command[0], *options, str(folder / "k.s")]
+    subprocess.run(linked, check=True, capture_output=True)
+    return parse((folder / "k.co").read_bytes())
 
 
 def lines_of(module: Module, mnemonic: str) -> list[str]:

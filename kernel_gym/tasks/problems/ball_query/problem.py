@@ -18,7 +18,8 @@ from kernel_gym.tasks.problem import (
 )
 from kernel_gym.tasks.workload import Workload
 
-GRID = 64
+GRID = 256
+"""Steps of a coordinate in one unit: more digits than bfloat16 has."""
 
 
 class BallQuery(Problem):
@@ -33,7 +34,10 @@ class BallQuery(Problem):
     level = 3
     tags = ("point-cloud", "vision", "compute-bound", "gather")
     source = "set abstraction of PointNet++ (SSG, MSG), VoteNet (20000 points) and PV-RCNN"
-    domain = "All floating-point inputs are finite. A centre may have no point within the radius."
+    domain = (
+        "Coordinates are multiples of 1 / 256 and no distance equals the radius, so that float32 "
+        "decides which points are near. A centre may have no point within the radius."
+    )
 
     args = (
         TensorArg("points", torch.float32, shape="batch, size, 3"),
@@ -66,7 +70,7 @@ class BallQuery(Problem):
         return dims["batch"] * dims["size"] * dims["centre_count"]
 
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
-        """Draws points on a grid of 1 / 64, so that distances are exact in float32.
+        """Draws points on the grid, so that distances are exact in float32.
 
         Centres are points, a tenth of them moved far away; no distance equals the radius.
         """
@@ -76,7 +80,7 @@ class BallQuery(Problem):
         at = torch.randint(0, count, (batch, centres, 1), generator=generator)
         middle = cloud.gather(1, at.expand(-1, -1, 3))
         middle = middle + 16 * (torch.rand(batch, centres, 1, generator=generator) < 0.1)
-        radius = (int(torch.randint(16, 64, (), generator=generator)) + 0.5) / GRID
+        radius = (int(torch.randint(GRID // 4, GRID, (), generator=generator)) + 0.5) / GRID
         return {
             "points": cloud.contiguous(),
             "centres": middle.contiguous(),

@@ -20,7 +20,8 @@ from kernel_gym.tasks.problem import (
 )
 from kernel_gym.tasks.workload import Workload
 
-GRID = 64
+GRID = 256
+"""Steps of a coordinate in one unit: more digits than bfloat16 has."""
 
 
 class Knn(Problem):
@@ -33,8 +34,8 @@ class Knn(Problem):
     tags = ("point-cloud", "protein", "vision", "compute-bound", "sort")
     source = "DGCNN (20 of 1024), Point Transformer (16), PointNeXt (32), ProteinMPNN (30 or 48)"
     domain = (
-        "All floating-point inputs are finite. Distances may be equal: then any of the "
-        "points is right."
+        "Coordinates are multiples of 1 / 256 within -4 and 4, so that squared distances are exact "
+        "in float32. Distances may be equal: then any of the points is right."
     )
 
     args = (
@@ -78,7 +79,7 @@ class Knn(Problem):
         return dims["batch"] * dims["query_count"] * dims["size"]
 
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
-        """Draws both on a grid of 1 / 64, so that distances are exact in float32 and may tie.
+        """Draws both on the grid, so that distances are exact in float32 and may tie.
 
         A quarter of the queries are points themselves, as in the graph of a cloud.
         """
