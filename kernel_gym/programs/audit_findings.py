@@ -1,8 +1,8 @@
 """Findings of an audited run, one for each kind and pair of source lines.
 
 A kernel that is compiled for several types, or launched by several processes, has the same fault
-each time. Whoever fixes it changes two lines, so these lines identify the finding. Code without
-source lines is identified by its kernel and instruction.
+each time. A fix changes one of two lines, so these lines identify the finding. Code without source
+lines is identified by its kernel and instruction.
 """
 
 from __future__ import annotations

@@ -172,4 +172,4 @@ FORMATS: dict[str, Callable[[ProgramResult, Sequence[AuditFinding], Path], str]]
     ".sarif": sarif,
     ".xml": junit,
 }
-"""What makes a report, by the ending of its file."""
+"""Functions that make the text of a report, by the ending of its file."""
