@@ -6,6 +6,7 @@ import typer
 
 from benchmarks import (
     compiled_graphs,
+    compiled_tasks,
     evaluation_cost,
     hostile,
     installation,
@@ -43,6 +44,7 @@ app.command()(transposes.transposes)
 app.command()(operators.operators)
 app.command()(scale.scale)
 app.command()(compiled_graphs.compiled_graphs)
+app.command()(compiled_tasks.compiled_tasks)
 app.command()(evaluation_cost.evaluation_cost)
 app.command()(hostile.hostile)
 app.command()(leaderboard.leaderboard)

@@ -24,7 +24,8 @@ _PAGES = {
     "benchmarks-simulator.md": (
         "Benchmarks: speed and accuracy",
         (
-            *("simulator-speed", "compiled-graphs", "torch-device", "evaluation-cost"),
+            *("simulator-speed", "compiled-graphs", "compiled-tasks", "torch-device"),
+            "evaluation-cost",
             *("throughput-gpu", "timing-accuracy"),
         ),
     ),

@@ -41,6 +41,7 @@ COMMANDS = {
     "training-writer-cpu": "python -m benchmarks writer RUN",
     "training-tiny": "kernel-gym train training/configs/tiny_cpu.toml",
     "compiled-graphs": "python -m benchmarks compiled-graphs",
+    "compiled-tasks": "python -m benchmarks compiled-tasks",
     "service": "python benchmarks/load_service.py",
     "recovery": "pytest -m sweep",
     "setup-times": "make demo",

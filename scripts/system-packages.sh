@@ -49,16 +49,16 @@ install_clang() {
   return 1
 }
 
-# What takes a prebuilt code object apart, for HIP programs that load one.
-have_objdump() {
+# What finds the source lines of a prebuilt code object, for built HIP programs.
+have_symbolizer() {
   local version
   for version in 20 19 18 17; do
-    command -v "llvm-objdump-$version" >/dev/null && return 0
+    command -v "llvm-symbolizer-$version" >/dev/null && return 0
   done
   return 1
 }
 
-install_objdump() {
+install_symbolizer() {
   local version
   for version in 20 19 18 17; do
     if command -v "clang++-$version" >/dev/null; then
@@ -96,7 +96,7 @@ if ! have_clang || ! have_hip_headers || ! have_device_libraries; then
   have_hip_headers || install libamdhip64-dev || true
   have_device_libraries || install rocm-device-libs || true
 fi
-have_objdump || install_objdump || true
+have_symbolizer || install_symbolizer || true
 if ! have_clang || ! have_hip_headers || ! have_device_libraries; then
   say "HIP tasks will be skipped, everything else works. For them, run: $hip_line"
 fi

@@ -139,8 +139,8 @@ PolicyOption = Annotated[
     str,
     typer.Option(
         "--policy",
-        help="baseline, examples, reference, search, folder:PATH, replay:RUN, predictions:PATH, "
-        "hf:PATH, openai:URL, reflective:POLICY; "
+        help="baseline, examples, reference, search, inductor, folder:PATH, replay:RUN, "
+        "predictions:PATH, hf:PATH, openai:URL, reflective:POLICY; "
         "docs/training.md explains them.",
         callback=_checked(_check_policy),
         autocompletion=_completed(_policies),

@@ -11,6 +11,7 @@ POLICIES = {
     "examples": f"{_HERE}.scripted",
     "folder:PATH": f"{_HERE}.scripted",
     "hf:PATH": f"{_HERE}.huggingface",
+    "inductor": f"{_HERE}.inductor",
     "openai:URL": f"{_HERE}.openai",
     "predictions:PATH": f"{_HERE}.scripted",
     "reference": f"{_HERE}.scripted",

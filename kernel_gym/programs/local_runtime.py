@@ -83,6 +83,7 @@ class LocalRuntime(SimRuntime):
         }
         self.gpu = simulated_gpu.SimulatedGpu(options, observer)
         self.gpu.print_to = _print
+        self._audits = audit
         self.gpu.begin(noop=False, audit=Audit.ON if audit else Audit.OFF)
 
     def install(self) -> None:
@@ -94,6 +95,8 @@ class LocalRuntime(SimRuntime):
         link, latency = sim_memory.HOST_LINK, sim_memory.HOST_COPY_LATENCY
         torch_owner.compute(self, self.gpu.spec, link, latency)
         triton_driver.install(self)
+        if self._audits:
+            triton_driver.distinguish_files()
         cuda_calls.install(self)
         install_when_imported()
         self._connection = self._connect_hip()

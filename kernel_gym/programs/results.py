@@ -8,7 +8,7 @@ counted.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -240,6 +240,13 @@ def _values(path: Path) -> Iterator[object]:
                 yield None
 
 
-def of_audits(findings: Iterable[Mapping[str, object]]) -> list[Mapping[str, object]]:
-    """Returns the findings of audits, without accesses just outside an allocation."""
-    return [finding for finding in findings if finding["kind"] in AUDIT_KINDS]
+def of_audits(findings: Iterable[ProgramResult]) -> list[ProgramResult]:
+    """Returns the findings of audits, without suppressed ones.
+
+    Accesses just outside an allocation are not among them.
+    """
+    return [
+        finding
+        for finding in findings
+        if finding["kind"] in AUDIT_KINDS and not finding.get("suppressed")
+    ]

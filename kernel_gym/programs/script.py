@@ -17,6 +17,7 @@ from typing import Any
 
 import torch
 
+from kernel_gym.devices.sim.hip_files import SOURCE
 from kernel_gym.programs.local_runtime import LocalRuntime
 from kernel_gym.sandbox.channel import Channel
 from kernel_gym.simulated_rocm.result_recorder import ResultRecorder
@@ -36,7 +37,7 @@ def main(fds: list[int], options: dict[str, Any]) -> None:
     os.dup2(fds[2], 2)
     sys.stdout = sys.stderr = os.fdopen(1, "w", buffering=1, encoding="utf-8", closefd=False)
     header = report.recv().header
-    recorder = ResultRecorder(report.send)
+    recorder = ResultRecorder(lambda record: report.send(_own_names(record, header["name"])))
     recorder.others = library.seconds
     known = {name: options[name] for name in OPTIONS}
     runtime = LocalRuntime(**known, file=fds[1], observer=recorder)
@@ -51,8 +52,20 @@ def main(fds: list[int], options: dict[str, Any]) -> None:
     if runtime.gpu.fault:  # whatever the program made of it
         text = runtime.gpu.fault["message"]
     recorder.end(runtime.gpu.before + runtime.gpu.seconds)
-    text = text.replace(os.environ["TMPDIR"] + "/", "")
+    text = _own_name(text, header["name"])
     report.send({"done": True, "status": status, "error": text, "detail": detail})
+
+
+def _own_names(record: dict[str, object], name: str) -> dict[str, object]:
+    """Returns a record in which the program's file has its author's name."""
+    return {
+        key: _own_name(value, name) if isinstance(value, str) else value
+        for key, value in record.items()
+    }
+
+
+def _own_name(text: str, name: str) -> str:
+    return text.replace(os.environ["TMPDIR"] + "/", "").replace(f"./{SOURCE}", name)
 
 
 def _run_python(header: dict[str, Any], runtime: LocalRuntime) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -76,6 +77,13 @@ def sim(
     out: Annotated[
         Path | None, typer.Option(file_okay=False, help="A folder for results.json, index.html.")
     ] = None,
+    report: Annotated[
+        list[Path] | None,
+        typer.Option(help="With --audit: a file of the findings, .sarif or .xml (JUnit)."),
+    ] = None,
+    suppressions: Annotated[
+        Path | None, typer.Option(help="With --audit: a TOML file of known findings.")
+    ] = None,
     json: JsonOption = False,
 ) -> None:
     """Run a command, or one file, with a simulated GPU and print the profile of its kernels.
@@ -94,6 +102,7 @@ def sim(
 
     command = context.meta.get(COMMAND)
     with one_line_errors():
+        finish = _reporting(audit, report or [], suppressions)
         settings = SimSettings(device=device, audit=audit, bounds=bounds, threads=threads)
         if file is None and command and confined:
             file, arguments, command = _confined_file(command)
@@ -104,6 +113,7 @@ def sim(
             result = _run_words(command, settings, timeout, out, json)
         else:
             raise InputError("found neither a file nor a command, expected -- COMMAND or FILE")
+        finish(result)
         if out is not None:
             _write(out, result)
     if json:
@@ -150,7 +160,12 @@ def _run_file(
             last = plain_name(next(reversed(summary.kernels), ""))
             status.update(f"{summary.launches} launches, last of a new kernel {last}")
 
-        return run_program(header, settings, timeout or TIMEOUT, watch)
+        result = run_program(header, settings, timeout or TIMEOUT, watch)
+    for record in [*result["faults"], *result["findings"]]:
+        for key in ("source", "other_source"):  # the program knows the file's name alone
+            own, _, line = record[key].rpartition(":")
+            record[key] = f"{file.resolve()}:{line}" if own == file.name else record[key]
+    return result
 
 
 def _run_words(
@@ -174,6 +189,28 @@ def _run_words(
         summary = read_results(folder).to_json()
     how = {"command": words, "status": ended.status, "timed_out": ended.timed_out}
     return {"device": settings.device, **summary, **how, "host_seconds": ended.seconds}
+
+
+def _reporting(
+    audit: bool, reports: list[Path], suppressions: Path | None
+) -> Callable[[ProgramResult], None]:
+    """Returns a function that marks known findings and writes the reports of a run."""
+    from kernel_gym.programs.audit_findings import repository_root
+    from kernel_gym.programs.suppressions import read_suppressions, suppress
+    from kernel_gym.report.audit_report import report_writer
+
+    if not audit and (reports or suppressions):
+        raise InputError("--report and --suppressions need --audit")
+    known = read_suppressions(suppressions) if suppressions else []
+    writers, root = [report_writer(path) for path in reports], repository_root(Path())
+
+    def finish(result: ProgramResult) -> None:
+        for unused in suppress(result, known, root):
+            note(f"unused suppression: {unused.reason}")
+        for write in writers:
+            write(result, root)
+
+    return finish
 
 
 def _empty(folder: Path) -> Path:

@@ -82,8 +82,7 @@ def note_end(result: ProgramResult, json: bool) -> None:
         result: The JSON of a run.
         json: Whether the rest is printed as JSON, which has the details.
     """
-    for finding in _distinct(result["findings"]):
-        note(f"finding: {finding}")
+    _note_findings(result["findings"])
     for missing in _distinct(result["missing"]):
         note(f"missing: {missing}")
     if "command" not in result:
@@ -103,6 +102,14 @@ def note_end(result: ProgramResult, json: bool) -> None:
             f"status {result['status']}" if result["status"] > 0 else f"signal {-result['status']}"
         )
         note(f"the command ended with {how}")
+
+
+def _note_findings(findings: list[ProgramResult]) -> None:
+    known = [finding for finding in findings if finding.get("suppressed")]
+    for finding in _distinct([finding for finding in findings if finding not in known]):
+        note(f"finding: {finding}")
+    if known:
+        note(f"suppressed findings: {len(known)}")
 
 
 def _distinct(records: list[ProgramResult]) -> list[str]:

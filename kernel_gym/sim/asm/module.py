@@ -45,8 +45,7 @@ def read_module(content: bytes, assembler: Assembler) -> Module:
             damaged, metadata and descriptor differ, or there is no kernel.
     """
     if content.startswith(ELF):
-        places, files = read_debug_lines(content)
-        return _read(CodeObject(content), None, files, assembler, places)
+        return _read(CodeObject(content), None, {}, assembler, content)
     text = content.decode(errors="replace")
     if ".amdhsa_kernel" not in text:
         raise AsmError("no kernel found: the module has no .amdhsa_kernel and is no code object")
@@ -60,7 +59,7 @@ def _read(
     lines: dict[str, list[TextLine]] | None,
     files: dict[int, str],
     assembler: Assembler,
-    places: Mapping[int, TextLine] | None = None,
+    linked: bytes = b"",
 ) -> Module:
     target = _target_of(code)
     stated, metadata = _metadata_of(code)
@@ -71,15 +70,22 @@ def _read(
     for name, descriptor in descriptors.items():
         bodies[name] = _without_preload_header(bodies[name], descriptor)
         _check_facts(name, descriptor, metadata.get(name))
-    if places:
-        for body in bodies.values():
-            for item in body:
-                item.source = places.get(item.address)
+    if linked:
+        files = _locate(bodies, linked)
     data = DataReader(code)
     references = References(bodies, code.functions, data)
     functions = {name: references.function(name, body) for name, body in bodies.items()}
     check_targets(functions.values())
     return Module(functions, descriptors, metadata, files, data.objects(), target.arch)
+
+
+def _locate(bodies: Mapping[str, list[Encoded]], content: bytes) -> dict[int, str]:
+    """Gives each instruction its source line; returns the names of source files by number."""
+    code = [item for body in bodies.values() for item in body]
+    places, files = read_debug_lines(content, [item.address for item in code])
+    for item in code:
+        item.source = TextLine(None, "", places.get(item.address))
+    return files
 
 
 def _descriptors_of(code: CodeObject) -> dict[str, dict[str, int]]:

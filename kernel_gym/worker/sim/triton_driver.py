@@ -16,6 +16,7 @@ import triton
 from triton.backends import backends
 from triton.backends.compiler import GPUTarget
 from triton.backends.driver import DriverBase
+from triton.compiler.compiler import ASTSource
 
 from kernel_gym.worker.sim.runtime import SimRuntime
 
@@ -177,6 +178,19 @@ def install(runtime: SimRuntime) -> None:
     """Makes the simulated device Triton's active one in this process."""
     backends["amd"] = replace(backends["amd"], compiler=TextBackend)
     triton.runtime.driver.set_active(SimDriver(runtime))
+
+
+def distinguish_files() -> None:
+    """Compiles equal kernels of different files apart, so that each names its own source lines.
+
+    Triton's cache keeps the lines of the file that was compiled first.
+    """
+    hash_without_file = ASTSource.hash
+
+    def hash_with_file(source: ASTSource) -> str:
+        return f"{hash_without_file(source)}-{source.fn.fn.__code__.co_filename}"
+
+    ASTSource.hash = hash_with_file
 
 
 def pack(kind: str, value: Any, size: int, place: int = 0) -> bytes:

@@ -1,0 +1,90 @@
+"""The policy that submits the kernels of PyTorch's compiler."""
+
+import ast
+
+import pytest
+
+from kernel_gym.evaluator import evaluate
+from kernel_gym.policies.base import Reply, Stop
+from kernel_gym.policies.inductor import inductor_answer
+from kernel_gym.policies.inductor_module import (
+    Compiled,
+    HostCode,
+    NoCandidateError,
+    with_scalars,
+)
+from kernel_gym.tasks import get_problem, get_task
+
+INPUTS = ["x.size()[0]", "x", "weight", "bias", "eps"]
+
+
+def host_code(*lines):
+    """The entry that is made of these lines of a compiled layer norm."""
+    head = ("n, arg1, arg2, arg3, arg4 = args", "args.clear()")
+    body = ast.parse("\n".join([*head, *lines, "return (buf0,)"])).body
+    return HostCode(get_problem("layer_norm"), Compiled(body, INPUTS, {"kernel_0": None})).text()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_a_compiled_reference_passes_for_all_sizes_layouts_and_scalars():
+    task = get_task("torch2triton/layer_norm")
+    answer = inductor_answer(task)
+    assert isinstance(answer, Reply), answer
+    judged = evaluate(task, answer.source, device="sim:gfx942", seed=0)
+    assert judged.outcome == "passed", judged.message
+
+
+def test_host_code_becomes_allocations_and_launches():
+    text = host_code(
+        "assert_size_stride(arg1, (n, 4), (4, 1))",
+        "with torch.cuda._DeviceGuard(0):\n    torch.cuda.set_device(0)\n"
+        "    buf1 = empty_strided_cuda((n, 1), (1, n), torch.float16)\n"
+        "    buf0 = reinterpret_tensor(buf1, (n,), (1,), 0); del buf1\n"
+        "    stream0 = get_raw_stream(0)\n"
+        "    kernel_0.run(copy_if_misaligned(arg1), arg4.item(), buf0, n, stream=stream0)",
+    )
+    lines = [line.strip() for line in text.splitlines()]
+    assert lines[:4] == [
+        "def layer_norm(x, weight, bias, eps):",
+        *(f"{name} = {name}.contiguous()" for name in ("x", "weight", "bias")),
+    ]
+    assert lines[5:] == [
+        "buf1 = torch.empty_strided((n, 1), (1, n), dtype=torch.float16, device='cuda')",
+        "buf0 = _view(buf1, (n,), (1,), 0)",
+        "run_kernel_0(arg1, arg4, buf0, n)",
+        "return buf0",
+    ]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "extern_kernels.mm(arg1, arg2, out=buf0)",
+        "buf0 = torch.ops.aten.sort.default(arg1)",
+        "buf0 = aten.cumsum(arg1, 0)",
+        "n = arg1.item()",
+    ],
+)
+def test_a_graph_that_calls_what_no_plan_holds_is_no_candidate(call):
+    with pytest.raises(NoCandidateError, match="the graph calls"):
+        host_code("buf0 = empty_strided_cuda((n,), (1,), torch.float16)", call)
+
+
+def test_tasks_in_other_languages_get_no_submission():
+    assert isinstance(inductor_answer(get_task("torch2hip/rope")), Stop)
+
+
+def test_numbers_that_change_with_a_scalar_become_the_scalar():
+    values = [{"eps": 0.5, "scale": 3.0}, {"eps": 0.25, "scale": 7.0}]
+    texts = [f"a(1.5, {v['eps']!r}, {2.0 * v['scale']!r}, -{v['scale']!r}, 2)" for v in values]
+    assert (
+        with_scalars(texts, values) == "a(1.5, scalar_eps, (scalar_scale * 2.0), -scalar_scale, 2)"
+    )
+    texts = [f"{v['scale'] ** 0.5!r} {8.0 / v['eps']!r}" for v in values]
+    assert with_scalars(texts, values) == "root_scale (inverse_eps * 8.0)"
+    assert with_scalars([f"{1 - v['eps']!r}" for v in values], values) == "complement_eps"
+    with pytest.raises(NoCandidateError, match="by a factor"):
+        with_scalars([f"{2.0 + v['eps']!r}" for v in values], values)
+    with pytest.raises(NoCandidateError, match="by value"):
+        with_scalars(["a(0.5)", "b(0.25)"], values)
