@@ -1,4 +1,4 @@
-"""What `setup.py` builds: one engine in a development checkout, all of them in a wheel."""
+"""Engines that `setup.py` builds: one in a development checkout, all of them in a wheel."""
 
 import os
 from pathlib import Path
