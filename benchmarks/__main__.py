@@ -20,6 +20,7 @@ from benchmarks import (
     writer,
     writer_arms,
 )
+from benchmarks.clock.command import clock
 from benchmarks.outside import app as outside
 from benchmarks.simulator import app as simulator
 from benchmarks.simulator import transposes
@@ -39,6 +40,7 @@ app.command()(outside.outside)
 app.command()(simulator.simulator)
 app.command()(simulator.ladders)
 app.command()(simulator.record)
+app.command()(clock)
 app.command()(transposes.transposes)
 app.command()(operators.operators)
 app.command()(scale.scale)

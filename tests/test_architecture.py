@@ -23,7 +23,7 @@ FLOORS = (
     "evaluator simulated_rocm",
     "executors programs",
     "episodes exploits",
-    "analysis clock",
+    "analysis",
     "admission",
     "imports",
     "exchange packages policies report",

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from kernel_gym.clock.points import GEAK_FLOOR_US, GEAK_OVERHEAD_US
+from benchmarks.clock.points import GEAK_FLOOR_US, GEAK_OVERHEAD_US
 from kernel_gym.sim import constants as hw
 from kernel_gym.sim.engine.engine import Engine, LaunchResult, pack_kernarg
 

@@ -11,7 +11,6 @@ from rich.progress import track
 from rich.table import Table
 
 from kernel_gym.commands.bench import gpu as bench_gpu
-from kernel_gym.commands.bench.clock import clock
 from kernel_gym.commands.bench.evaluation import evaluation
 from kernel_gym.commands.common import (
     FAILED,
@@ -140,6 +139,5 @@ def _show(rates: dict[str, float], json: bool) -> None:
 
 
 app.command()(evaluation)
-app.command()(clock)
 app.command()(bench_gpu.timing)
 app.command()(bench_gpu.throughput)
