@@ -165,7 +165,7 @@ class GpuDevice:
         self._launchers.give(slot, trusted)
 
     @contextlib.contextmanager
-    def upstream(self, output: int, seconds: float, alone: bool) -> Iterator[Child]:
+    def upstream(self, output: int, seconds: float) -> Iterator[Child]:
         """Refuses: programs on files of a suite run host code beside the device.
 
         Raises:
