@@ -7,7 +7,6 @@ import typer
 from benchmarks import (
     compiled_graphs,
     evaluation_cost,
-    hostile,
     installation,
     leaderboard,
     operators,
@@ -46,7 +45,6 @@ app.command()(operators.operators)
 app.command()(scale.scale)
 app.command()(compiled_graphs.compiled_graphs)
 app.command()(evaluation_cost.evaluation_cost)
-app.command()(hostile.hostile)
 app.command()(leaderboard.leaderboard)
 app.command()(paper.paper)
 app.command()(recording.recording)
