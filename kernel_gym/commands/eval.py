@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.progress import (
@@ -214,7 +214,7 @@ def show_results(folder: Path, results: RunMetrics, json: bool) -> None:
     console.print(f"run folder: {store.folder}", highlight=False, soft_wrap=True)
 
 
-def _suites(store: RunStore) -> dict[str, dict[str, Any]]:
+def _suites(store: RunStore) -> dict[str, dict[str, object]]:
     """Returns the metrics of imported suites by their formulas, for the tasks of a run."""
     from kernel_gym.analysis.suite_metrics import suite_metrics
     from kernel_gym.tasks import get_task
