@@ -258,12 +258,6 @@ def atomics(micro: Micro) -> Iterator[ComparedFigure]:
 CURVES = (latency, loads_in_flight, streams, caches, one_unit, starts, atomics)
 
 
-def run_microbenchmarks() -> list[ComparedFigure]:
-    """All curves."""
-    micro = Micro()
-    return [point for curve in CURVES for point in curve(micro)]
-
-
 def summary(points: list[ComparedFigure]) -> dict[str, Any]:
     """Median and worst error by curve."""
     names = list(dict.fromkeys(point.curve for point in points))

@@ -97,7 +97,9 @@ def read_solution(path: Path, folder: Path | None = None) -> tuple[str, str]:
     return solution.definition, source.content + alias
 
 
-def solution_json(definition: Definition, source: str, device: str, single: bool) -> dict[str, object]:
+def solution_json(
+    definition: Definition, source: str, device: str, single: bool
+) -> dict[str, object]:
     """Returns a solution as their JSON.
 
     Args:

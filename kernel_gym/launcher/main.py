@@ -65,7 +65,9 @@ class PlanLauncher:
 
         return self._trying(work)
 
-    def load_reference(self, number: int, source: str, entry: str, arguments: list[object]) -> Answer:
+    def load_reference(
+        self, number: int, source: str, entry: str, arguments: list[object]
+    ) -> Answer:
         """Loads trusted code in place of the plan with its number."""
 
         def work() -> Answer:
