@@ -12,7 +12,7 @@ from typing import Any
 import lazy_loader
 
 EXTRAS = {
-    "report": frozenset({"jinja2", "markupsafe", "matplotlib", "pygments", "scipy", "statsmodels"}),
+    "report": frozenset({"jinja2", "markupsafe", "matplotlib", "pygments", "scipy"}),
     "judge": frozenset({"flit_core", "itanium_demangler", "msgpack", "safetensors"}),
     "service": frozenset({"fastapi", "prometheus_client", "uvicorn"}),
     "train": frozenset({"datasets", "peft", "tokenizers", "transformers", "trl"}),
