@@ -223,7 +223,9 @@ def explained_deviance(
 
     def share(index: NDArray[np.int64]) -> float:
         """The explained share for other levels of the tasks."""
-        passes, trials = (np.bincount(index, each, len(levels)) for each in (right, all_))
+        passes, trials = (
+            np.bincount(index, each, len(levels)).astype(float) for each in (right, all_)
+        )
         return 1 - _deviance(passes, trials) / null
 
     explained = share(index)
