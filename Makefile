@@ -5,6 +5,7 @@
 # make paper   the technical report from the stored results, into build/paper
 # make setup   only the installation
 #
+# ENGINES      all: build the simulator's engine for every instruction set, not for this processor alone
 # TORCH_INDEX  index to take PyTorch from, such as PyTorch's own CPU or ROCm index
 # PYTHON       Python 3.11 or newer to make the virtual environment with
 
@@ -14,6 +15,7 @@ SHELL := /bin/bash
 .PHONY: demo test lint docs paper setup clean
 
 VENV ?= .venv
+ENGINES ?=
 TORCH_INDEX ?=
 PYTHON ?=
 STAMPS := $(VENV)/stamps
@@ -21,7 +23,7 @@ IN := $(VENV)/bin
 PIP := $(IN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 NATIVE := $(shell find kernel_gym -name '*.cpp' -o -name '*.h' -o -name '*.inc' 2>/dev/null)
 
-demo: setup
+demo: $(STAMPS)/judge
 	$(IN)/kernel-gym demo
 
 test: $(STAMPS)/adapters
@@ -51,9 +53,15 @@ $(STAMPS)/torch: $(STAMPS)/system constraints.txt scripts/install-torch.sh
 	TORCH_INDEX="$(TORCH_INDEX)" scripts/install-torch.sh $(IN)/python
 	touch $@
 
-$(STAMPS)/package: $(STAMPS)/torch pyproject.toml $(wildcard setup.py) $(NATIVE)
+# What evaluates and reports. The C++ is compiled here.
+$(STAMPS)/judge: $(STAMPS)/torch pyproject.toml $(wildcard setup.py) $(NATIVE)
 	@echo "Installing kernel-gym ..."
-	$(PIP) --editable '.[dev,train,service]'
+	KERNEL_GYM_ENGINES="$(ENGINES)" $(PIP) --editable '.[judge,report]'
+	touch $@
+
+$(STAMPS)/package: $(STAMPS)/judge
+	@echo "Installing what trains, serves and tests ..."
+	$(PIP) 'kernel-gym[dev,train,service]'
 	$(IN)/python -m kernel_gym.torch_device.build
 	touch $@
 

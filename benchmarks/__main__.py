@@ -8,7 +8,6 @@ from benchmarks import (
     compiled_graphs,
     compiled_tasks,
     evaluation_cost,
-    hostile,
     installation,
     leaderboard,
     operators,
@@ -21,6 +20,7 @@ from benchmarks import (
     writer,
     writer_arms,
 )
+from benchmarks.clock.command import clock
 from benchmarks.outside import app as outside
 from benchmarks.simulator import app as simulator
 from benchmarks.simulator import transposes
@@ -40,13 +40,13 @@ app.command()(outside.outside)
 app.command()(simulator.simulator)
 app.command()(simulator.ladders)
 app.command()(simulator.record)
+app.command()(clock)
 app.command()(transposes.transposes)
 app.command()(operators.operators)
 app.command()(scale.scale)
 app.command()(compiled_graphs.compiled_graphs)
 app.command()(compiled_tasks.compiled_tasks)
 app.command()(evaluation_cost.evaluation_cost)
-app.command()(hostile.hostile)
 app.command()(leaderboard.leaderboard)
 app.command()(paper.paper)
 app.command()(recording.recording)

@@ -17,9 +17,9 @@ from kernel_gym.tasks.task import Mode
 MEASURED = Path(__file__).with_name("measured_head_room.json")
 """Device, problem and mode to head-room at full sizes.
 
-The H200's is from the verdicts of 2026-11-27, the H100's from `benchmarks/measure_head_room.py` on
-2026-11-24. The rules of operators and the tasks of `tiny_gpu.toml` were made from the figures of
-2026-11-22, which have an entry of their own.
+The H200's is from the verdicts of 2026-11-27, the H100's was measured on 2026-11-24. The rules of
+operators and the tasks of `tiny_gpu.toml` were made from the figures of 2026-11-22, which have an
+entry of their own.
 """
 
 

@@ -33,7 +33,6 @@ TEMPLATE = Path("benchmarks/paper.md")
 BROWSERS = ("chromium-headless-shell", "chromium", "google-chrome")
 COMMANDS = {
     "suite": "python -m benchmarks renew",
-    "kernelbench": "python -m benchmarks.compare_kernelbench KERNELBENCH",
     "leaderboard": "python -m benchmarks leaderboard",
     "timing-accuracy": "kernel-gym bench timing --device cuda:0",
     "throughput-gpu": "kernel-gym bench throughput --device cuda:0",

@@ -12,7 +12,7 @@ from typing import Any
 import lazy_loader
 
 EXTRAS = {
-    "report": frozenset({"jinja2", "markupsafe", "matplotlib", "pygments", "scipy", "statsmodels"}),
+    "report": frozenset({"jinja2", "markupsafe", "matplotlib", "pygments", "scipy"}),
     "judge": frozenset({"flit_core", "itanium_demangler", "msgpack", "safetensors"}),
     "service": frozenset({"fastapi", "prometheus_client", "uvicorn"}),
     "train": frozenset({"datasets", "peft", "tokenizers", "transformers", "trl"}),
@@ -41,7 +41,9 @@ def missing_extra(error: ModuleNotFoundError) -> str | None:
     return None
 
 
-def attach(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], Any]:
+def attach(
+    package: str, file: str
+) -> tuple[Callable[[str], object], Callable[[], list[str]], object]:
     """Returns `__getattr__`, `__dir__` and `__all__` of a package with a stub file (PEP 562).
 
     The first use of a name imports it. If a module of an extra is missing, it raises a

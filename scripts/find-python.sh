@@ -9,7 +9,7 @@ import ensurepip, venv
 header = os.path.join(sysconfig.get_path("include"), "Python.h")
 sys.exit(sys.version_info < (3, 11) or not os.path.exists(header))
 '
-for python in ${PYTHON:-python3.11 python3.12 python3.13 python3 /usr/bin/python3}; do
+for python in ${PYTHON:-python3.11 python3.12 python3.13 python3.14 python3 /usr/bin/python3}; do
   if "$python" -c "$probe" >/dev/null 2>&1; then
     command -v "$python"
     exit 0

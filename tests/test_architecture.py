@@ -23,7 +23,7 @@ FLOORS = (
     "evaluator simulated_rocm",
     "executors programs",
     "episodes exploits",
-    "analysis clock",
+    "analysis",
     "admission",
     "imports",
     "exchange packages policies report",
@@ -45,10 +45,7 @@ MAX_MODULE_LINES = 400
 MAX_FUNCTION_LINES = 60
 
 LONG: dict[str, str] = {
-    "kernel_gym/commands/agent.py:agent": "the options of a command are its parameters",
     "kernel_gym/commands/eval.py:evaluate": "the options of a command are its parameters",
-    "kernel_gym/commands/exploits.py:exploits": "the options of a command are its parameters",
-    "kernel_gym/commands/sim/app.py:sim": "the options of a command are its parameters",
     "kernel_gym/sim/engine/engine.py:launch": "half of it documents its arguments",
     "kernel_gym/policies/evaluate.py:evaluate_policy": "half of it documents its arguments",
 }

@@ -27,7 +27,7 @@ sys.meta_path.insert(0, Missing())
 """
 MAIN = "from kernel_gym.cli import main\nmain()"
 JUDGE = "torch,triton,itanium_demangler,flit_core,msgpack,safetensors"
-PLOTS = "jinja2,matplotlib,scipy,statsmodels"
+PLOTS = "jinja2,matplotlib,scipy"
 BASE = f"{JUDGE},{PLOTS}"
 
 

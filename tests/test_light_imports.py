@@ -65,7 +65,6 @@ TYPING_ERRORS = (
     "eval --out OUT --policy baseline --suite no.toml",
     "eval --out OUT --policy baseline --device sim:gfx",
     "eval --out OUT --policy baseline --reward kernel_op",
-    "bench envs --task softmax",
     "rescore RUN --reward kernel_op",
 )
 

@@ -29,7 +29,7 @@ def simulator(
     """Compare the simulator's speed with Triton's interpreter, and check its timing model.
 
     Times are processor seconds of this machine (wall clock for two threads). Modelled ones are
-    compared with a full trace, and with published figures of an MI300X. `kernel-gym bench clock`
+    compared with a full trace, and with published figures of an MI300X. The command `clock`
     compares modelled times with measured ones of kernels.
 
     Example: python -m benchmarks simulator --no-interpreter
@@ -129,7 +129,7 @@ def record(
 ) -> None:
     """Measure the launches of a file of points on this machine's GPU (ROCm or CUDA).
 
-    The result is a file for `kernel-gym bench clock --points`.
+    The result is a file for `python -m benchmarks clock --points`.
 
     Example: python -m benchmarks record launches.jsonl --kernels kernels --out mi300x.jsonl
     """

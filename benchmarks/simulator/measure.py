@@ -8,9 +8,9 @@ from typing import Any
 
 import torch
 
-from kernel_gym.clock.benchmark_file import benchmarked_call
-from kernel_gym.clock.launches import TritonLaunch, launcher
-from kernel_gym.clock.points import MEASURED, parse_point
+from benchmarks.clock.benchmark_file import benchmarked_call
+from benchmarks.clock.launches import TritonLaunch, launcher
+from benchmarks.clock.points import MEASURED, parse_point
 
 
 class MeasuringDevice:

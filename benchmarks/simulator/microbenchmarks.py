@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from kernel_gym.clock.points import GEAK_FLOOR_US, GEAK_OVERHEAD_US
+from benchmarks.clock.points import GEAK_FLOOR_US, GEAK_OVERHEAD_US
 from kernel_gym.sim import constants as hw
 from kernel_gym.sim.engine.engine import Engine, LaunchResult, pack_kernarg
 
@@ -256,12 +256,6 @@ def atomics(micro: Micro) -> Iterator[ComparedFigure]:
 
 
 CURVES = (latency, loads_in_flight, streams, caches, one_unit, starts, atomics)
-
-
-def run_microbenchmarks() -> list[ComparedFigure]:
-    """All curves."""
-    micro = Micro()
-    return [point for curve in CURVES for point in curve(micro)]
 
 
 def summary(points: list[ComparedFigure]) -> dict[str, Any]:

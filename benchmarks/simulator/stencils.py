@@ -66,9 +66,3 @@ def streams() -> Iterator[ComparedFigure]:
         ("triad", 1024): 1225,
     }
     return compared_streams(Micro(arch=ARCH), measured)
-
-
-def run_older_target() -> list[ComparedFigure]:
-    """All figures of gfx90a."""
-    micro = Micro(SOURCE, ARCH)
-    return [*laplacian(micro), *along_rows(micro), *streams()]

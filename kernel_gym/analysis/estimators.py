@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -204,7 +203,7 @@ def explained_deviance(
 ) -> Deviance | None:
     """`1 - D_model / D_null` of a binomial GLM with one categorical factor, and a permutation test.
 
-    statsmodels fits the model; each attempt is one observation. The factor is a property of tasks,
+    With one factor the fit is the mean of each level. The factor is a property of tasks,
     so the test permutes its levels between whole tasks.
 
     Args:
@@ -220,41 +219,27 @@ def explained_deviance(
     right, all_ = np.asarray(passed, float), np.asarray(tried, float)
     if len(levels) < 2 or right.sum() in (0.0, all_.sum()):
         return None
-    model = _glm(index, right, all_)
-    explained = 1 - model.deviance / model.null_deviance
+    null = _deviance(right.sum(), all_.sum())
 
     def share(index: NDArray[np.int64]) -> float:
-        """The explained share for other levels of the tasks; the fit is the mean of each level."""
-        passes, trials = (np.bincount(index, each, len(levels)) for each in (right, all_))
-        means = (passes / np.maximum(trials, 1))[index]
-        return 1 - _deviance(model.family, right, all_, means) / model.null_deviance
+        """The explained share for other levels of the tasks."""
+        passes, trials = (
+            np.bincount(index, each, len(levels)).astype(float) for each in (right, all_)
+        )
+        return 1 - _deviance(passes, trials) / null
 
+    explained = share(index)
     generator = np.random.default_rng(seed)
     chance = np.array([share(generator.permutation(index)) for _ in range(RESAMPLED)])
     as_large = int(np.count_nonzero(chance >= explained - 1e-6))
     p_value = (1 + as_large) / (1 + RESAMPLED)
-    return Deviance(float(explained), float(chance.mean()), int(model.df_model), p_value)
+    return Deviance(explained, float(chance.mean()), len(levels) - 1, p_value)
 
 
-def _glm(index: NDArray[np.int64], right: Floats, tried: Floats) -> Any:
-    """The fitted model; the successes and the failures of a task are two weighted observations."""
-    import warnings
+def _deviance(right: Floats | float, tried: Floats | float) -> float:
+    """The deviance of attempts from the mean of their level, summed over levels."""
+    from scipy.special import xlogy
 
-    import statsmodels.api as sm
-
-    design = np.eye(index.max() + 1)[np.concatenate([index, index])]
-    outcome, weights = _attempts(right, tried)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a level without failures has no finite logit
-        return sm.GLM(outcome, design, sm.families.Binomial(), freq_weights=weights).fit()
-
-
-def _deviance(family: Any, right: Floats, tried: Floats, means: Floats) -> float:
-    outcome, weights = _attempts(right, tried)
-    return float(family.deviance(outcome, np.concatenate([means, means]), freq_weights=weights))
-
-
-def _attempts(right: Floats, tried: Floats) -> tuple[Floats, Floats]:
-    """Outcomes, 1 for every task and then 0 for every task, and the weight of each."""
-    ones = np.ones(len(right))
-    return np.concatenate([ones, 0 * ones]), np.concatenate([right, tried - right])
+    wrong = np.asarray(tried) - right
+    ratios = xlogy(right, right / np.asarray(tried)) + xlogy(wrong, wrong / np.asarray(tried))
+    return float(-2 * np.sum(ratios))

@@ -5,12 +5,9 @@ A row is one workload of a task: the milliseconds of the reference and of the ca
 
 from __future__ import annotations
 
-import math
-import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
-from kernel_gym.analysis.estimators import pass_at_k
+from kernel_gym.analysis.estimators import explained_deviance, pass_at_k
 from kernel_gym.episodes.history import best_turn
 from kernel_gym.records import Evaluation, Outcome, Stage
 from kernel_gym.rewards.speed import speed_of_light
@@ -18,7 +15,6 @@ from kernel_gym.storage.run_store import RunStore, TurnRecord
 from kernel_gym.tasks.workload import Split
 
 Rows = Sequence[tuple[float, float]]
-PERMUTATIONS = 2000
 
 
 def accuracy(results: Sequence[bool]) -> float:
@@ -85,56 +81,6 @@ def arena_score(compiled: bool, correct: bool, speedup: float) -> float:
     return 20.0 + (100.0 + 100.0 * speedup if correct else 0.0)
 
 
-@dataclass(frozen=True)
-class Explained:
-    """How much of the deviance of outcomes a category explains.
-
-    Attributes:
-        share: 1 - D_model / D_null of a binomial GLM with the category as its only factor.
-        freedom: Degrees of freedom of the factor.
-        p_value: The share of permutations of categories that explain as much.
-    """
-
-    share: float
-    freedom: int
-    p_value: float
-
-
-def explained_deviance(outcomes: Sequence[tuple[str, bool]], seed: int = 0) -> Explained:
-    """Returns KernelBenchX's statistic of categories, with a permutation test.
-
-    With one categorical factor the maximum-likelihood fit of a binomial GLM is the mean of each
-    group, so the deviance is `-2 sum(n_g (p_g log p_g + (1 - p_g) log(1 - p_g)))`.
-
-    Args:
-        outcomes: Category and whether the task was solved.
-        seed: The seed of the permutations.
-    """
-    categories = [category for category, _ in outcomes]
-    solved = [right for _, right in outcomes]
-    null = _deviance(["all"] * len(solved), solved)
-    if null == 0:
-        return Explained(0.0, len(set(categories)) - 1, 1.0)
-    share = 1 - _deviance(categories, solved) / null
-    rng, as_much, shuffled = random.Random(seed), 0, list(categories)
-    for _ in range(PERMUTATIONS):
-        rng.shuffle(shuffled)
-        as_much += 1 - _deviance(shuffled, solved) / null >= share - 1e-12
-    p_value = (1 + as_much) / (1 + PERMUTATIONS)
-    return Explained(share, len(set(categories)) - 1, p_value)
-
-
-def _deviance(categories: Sequence[str], solved: Sequence[bool]) -> float:
-    counts: dict[str, list[int]] = {}
-    for category, right in zip(categories, solved, strict=True):
-        counts.setdefault(category, [0, 0])[right] += 1
-    total = 0.0
-    for pair in counts.values():
-        whole = sum(pair)
-        total -= sum(2 * count * math.log(count / whole) for count in pair if count)
-    return total
-
-
 def rows_of(evaluation: Evaluation) -> list[tuple[float, float]]:
     """Returns the milliseconds of baseline and candidate on each train workload."""
     return [
@@ -183,7 +129,8 @@ def suite_metrics(
     ]
     bounds = [bounds_of(turn.evaluation) for turn in best.values() if turn is not None]
     light = [speed_of_light(turn.evaluation) if turn is not None else 0.0 for turn in best.values()]
-    explained = explained_deviance([(categories[task], right[task]) for task in by_task])
+    names = [categories[task] for task in by_task]
+    deviance = explained_deviance(names, [right[task] for task in by_task], [1.0] * len(names))
     solved = {
         task: sum(best_turn(attempt) is not None for attempt in attempts)
         for task, attempts in by_task.items()
@@ -198,7 +145,11 @@ def suite_metrics(
         "efficiency": _mean([efficiency(bound) for bound in bounds if bound]),
         "arena_score": _mean(scores),
         "sol_score": _mean(light),
-        "explained_by_category": vars(explained),
+        "explained_by_category": {
+            "share": deviance.explained if deviance else 0.0,
+            "freedom": len(set(names)) - 1,
+            "p_value": deviance.p_value if deviance else 1.0,
+        },
         **{
             f"pass@{k}": _mean([pass_at_k(n, count, k) for count in solved.values()])
             for k in ks

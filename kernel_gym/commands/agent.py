@@ -15,7 +15,11 @@ from kernel_gym.commands.common import (
     DeviceOption,
     ExecutorOption,
     JsonOption,
+    OverwriteOption,
+    ResumeOption,
     RewardOption,
+    RunFolderOption,
+    SamplesOption,
     SecretOption,
     SeedOption,
     SuiteOption,
@@ -28,9 +32,13 @@ if TYPE_CHECKING:
     from kernel_gym.agents.play import Manner
     from kernel_gym.storage.run_records import RunConfig
 
+TokensOption = Annotated[
+    int | None, typer.Option(min=1, help="Most tokens that its output may report.")
+]
+
 
 def agent(
-    out: Annotated[Path, typer.Option(help="The run folder.", file_okay=False)],
+    out: RunFolderOption,
     command: Annotated[
         str, typer.Option(help="The agent: a command for /bin/sh in the workspace.")
     ] = "",
@@ -39,11 +47,9 @@ def agent(
     device: DeviceOption = "auto",
     reward: RewardOption = "kernel-opt",
     submissions: Annotated[int, typer.Option(min=1, max=63, help="Submissions a task.")] = 10,
-    samples: Annotated[int, typer.Option(min=1, help="Episodes a task, for pass@k.")] = 1,
+    samples: SamplesOption = 1,
     seconds: Annotated[float, typer.Option(min=1, help="Most seconds of an episode.")] = 1800,
-    tokens: Annotated[
-        int | None, typer.Option(min=1, help="Most tokens that its output may report.")
-    ] = None,
+    tokens: TokensOption = None,
     parallel: Annotated[int, typer.Option(min=1, help="Episodes at the same time.")] = 1,
     network: Annotated[bool, typer.Option("--network", help="It reaches the network.")] = False,
     variable: Annotated[
@@ -57,10 +63,8 @@ def agent(
     secret: SecretOption = None,
     workers: Annotated[int | None, typer.Option(min=1, help="Evaluations at a time.")] = None,
     executor: ExecutorOption = "local",
-    resume: Annotated[bool, typer.Option("--resume", help="Continue the run in --out.")] = False,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Throw away the run in --out.")
-    ] = False,
+    resume: ResumeOption = False,
+    overwrite: OverwriteOption = False,
     json: JsonOption = False,
 ) -> None:
     """Play a command-line agent on a suite: a workspace an episode, the judge outside of it.

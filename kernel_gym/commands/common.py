@@ -35,8 +35,12 @@ __all__ = [
     "ExecutorOption",
     "JsonOption",
     "OptionalSuiteOption",
+    "OverwriteOption",
     "PolicyOption",
+    "ResumeOption",
     "RewardOption",
+    "RunFolderOption",
+    "SamplesOption",
     "SecretOption",
     "SeedOption",
     "SuiteOption",
@@ -75,6 +79,13 @@ ExecutorOption = Annotated[
     str,
     typer.Option("--executor", help="Where evaluations run: inline, local, ray or http://HOST."),
 ]
+
+RunFolderOption = Annotated[
+    Path, typer.Option("--out", help="The run folder.", file_okay=False, show_default=False)
+]
+ResumeOption = Annotated[bool, typer.Option("--resume", help="Continue the run in --out.")]
+OverwriteOption = Annotated[bool, typer.Option("--overwrite", help="Throw away the run in --out.")]
+SamplesOption = Annotated[int, typer.Option(min=1, help="Episodes a task, for pass@k.")]
 
 MAX_SAMPLES = 8
 """Most samples of a task that a table lists one by one."""

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.progress import (
@@ -29,8 +29,12 @@ from kernel_gym.commands.common import (
     DeviceOption,
     ExecutorOption,
     JsonOption,
+    OverwriteOption,
     PolicyOption,
+    ResumeOption,
     RewardOption,
+    RunFolderOption,
+    SamplesOption,
     SecretOption,
     SeedOption,
     SuiteOption,
@@ -69,12 +73,12 @@ _GO_ON = "; to continue, give the same command with --resume"
 
 def evaluate(
     policy: PolicyOption,
-    out: Annotated[Path, typer.Option(help="The run folder.", file_okay=False)],
+    out: RunFolderOption,
     suite: SuiteOption = "quickstart",
     device: DeviceOption = "auto",
     reward: RewardOption = "kernel-opt",
     turns: Annotated[int, typer.Option(min=1, help="Submissions a task, at most.")] = 3,
-    samples: Annotated[int, typer.Option(min=1, help="Episodes a task, for pass@k.")] = 1,
+    samples: SamplesOption = 1,
     seed: SeedOption = None,
     secret: SecretOption = None,
     workers: Annotated[
@@ -90,10 +94,8 @@ def evaluate(
     request_timeout: RequestTimeout = None,
     price_in: PriceIn = None,
     price_out: PriceOut = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Continue the run in --out.")] = False,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Throw away the run in --out.")
-    ] = False,
+    resume: ResumeOption = False,
+    overwrite: OverwriteOption = False,
     json: JsonOption = False,
 ) -> None:
     """Play a policy on a suite, and keep every submission, evaluation and reward.
@@ -109,17 +111,8 @@ def evaluate(
         from kernel_gym.executors import require_executor
 
         require_executor(executor)
-        options = policy_options(
-            max_tokens,
-            temperature,
-            top_p,
-            extra_body,
-            parallel,
-            rate,
-            request_timeout,
-            price_in,
-            price_out,
-        )
+        sampling = (max_tokens, temperature, top_p, extra_body)
+        options = policy_options(*sampling, parallel, rate, request_timeout, price_in, price_out)
         from kernel_gym.policies import evaluate_policy
         from kernel_gym.storage.secret import read_secret
 
@@ -221,7 +214,7 @@ def show_results(folder: Path, results: RunMetrics, json: bool) -> None:
     console.print(f"run folder: {store.folder}", highlight=False, soft_wrap=True)
 
 
-def _suites(store: RunStore) -> dict[str, dict[str, Any]]:
+def _suites(store: RunStore) -> dict[str, dict[str, object]]:
     """Returns the metrics of imported suites by their formulas, for the tasks of a run."""
     from kernel_gym.analysis.suite_metrics import suite_metrics
     from kernel_gym.tasks import get_task

@@ -7,6 +7,7 @@ import textwrap
 from collections import Counter
 from collections.abc import Iterable
 from contextlib import ExitStack
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -111,59 +112,31 @@ def suite_runner(
     task_id: Annotated[str, typer.Argument(help="An imported task.")],
     file: Annotated[Path, typer.Argument(help="The source.", exists=True, dir_okay=False)],
     device: Annotated[str, typer.Option("--device", "-d", help="A device name.")] = "sim:gfx942",
-    performance: Annotated[
-        bool, typer.Option(help="Run its performance command, too, and print the suite's score.")
-    ] = False,
-    slow: Annotated[
-        bool, typer.Option(help="Run the performance command even on a simulated device.")
-    ] = False,
     json: JsonOption = False,
 ) -> None:
     """Run the suite's own tests on a candidate, beside our judge. Exit code 1 when one refuses it.
 
     They see a pristine copy of the task with the candidate in place of the kernel, and decide by
-    the suite's own tolerance. Tasks of agentkernelarena have a runner and a performance command.
+    the suite's own tolerance. Tasks of agentkernelarena have a runner.
 
-    Examples: kernel-gym suite-runner kernelbenchx/gelu my.py
-    kernel-gym suite-runner agentkernelarena/triton2triton/vllm/triton_rms_norm my.py --performance
+    Example: kernel-gym suite-runner kernelbenchx/gelu my.py
     """
-    from kernel_gym.imports.bench import suite_runner as runner
-    from kernel_gym.imports.bench.import_bench import TIMEOUT, ImportBench
+    from kernel_gym.imports.bench.import_bench import ImportBench
+    from kernel_gym.imports.bench.suite_runner import suite_verdict
+    from kernel_gym.tasks import get_task
 
     source = file.read_text(encoding="utf-8")
-    measured = runner.SLOW_SECONDS if slow else runner.PERFORMANCE_SECONDS
-    seconds = measured if slow or performance else TIMEOUT
-    with one_line_errors(), ImportBench(device, seconds) as bench:
-        verdict = runner.suite_verdict(task_id, source, bench)
-        row: Row = {"compiled": verdict.compiled, "correct": verdict.correct}
-        row |= {"message": verdict.message, "rule": verdict.rule}
-        outcome, ours = runner.kernel_gym_score(task_id, source, bench.evaluator)
-        row |= {"outcome": outcome}
-        if performance and verdict.correct:
-            times = runner.suite_times(task_id, source, bench, slow)
-            row |= {"cases": times.cases, "own_speedup": times.speedup.ratio}
-            row |= {"problem": times.speedup.problem, "methods": list(times.methods)}
-            row |= {"suite_score": times.score, "kernel_gym_score": ours}
+    with one_line_errors(), ImportBench(device) as bench:
+        verdict = suite_verdict(task_id, source, bench)
+        outcome = str(bench.evaluator.evaluate(get_task(task_id), source).outcome)
     if json:
-        print_json(row)
+        print_json({**asdict(verdict), "outcome": outcome})
     else:
         word = "passes" if verdict.correct else f"fails: {verdict.message}"
         told = f"{task_id}: the suite's own tests ({verdict.rule}): {word}\nour judge: {outcome}"
         console.print(told, markup=False, highlight=False)
-        if "suite_score" in row:
-            console.print(_scores(row), markup=False, highlight=False)
     if not verdict.correct or outcome != "passed":
         raise typer.Exit(FAILED)
-
-
-def _scores(row: Row) -> str:
-    """Returns two lines: the suite's score by its own times, and by our clock."""
-    reason = f": {row['problem']}" if row["problem"] else ""
-    cases = f"{row['cases']} cases, speedup {row['own_speedup']:.3f}{reason}"
-    return (
-        f"score by its own times: {row['suite_score']:.1f} ({cases})\n"
-        f"score by our clock: {row['kernel_gym_score']:.1f} (our judge: {row['outcome']})"
-    )
 
 
 def _row(suite: str, entry: ManifestEntry, device: str) -> Row:

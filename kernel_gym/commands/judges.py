@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 from rich.table import Table
@@ -32,7 +32,7 @@ def list_kinds(json: JsonOption = False) -> None:
 
     counts = Counter((one.truth, one.kind, one.evidence) for one in candidates())
     held_out = Counter(one.kind for one in candidates() if one.held_out)
-    rows: list[dict[str, Any]] = [
+    rows: list[dict[str, object]] = [
         {"class": truth, "kind": kind, "evidence": evidence, "candidates": number}
         | {"held_out": held_out[kind]}
         for (truth, kind, evidence), number in sorted(counts.items())

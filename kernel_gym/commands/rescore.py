@@ -9,6 +9,7 @@ import typer
 
 from kernel_gym.commands.common import (
     JsonOption,
+    OverwriteOption,
     RewardOption,
     console,
     one_line_errors,
@@ -23,9 +24,7 @@ def rescore(
     out: Annotated[
         Path | None, typer.Option(help="Write it as a run of its own.", file_okay=False)
     ] = None,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Throw away the run in --out.")
-    ] = False,
+    overwrite: OverwriteOption = False,
     json: JsonOption = False,
 ) -> None:
     """Score a recorded run under another reward, without evaluating anything.

@@ -347,13 +347,12 @@ class Device(Protocol):
             InfraError: A worker could not be started.
         """
 
-    def upstream(self, output: int, seconds: float, alone: bool) -> AbstractContextManager[Child]:
+    def upstream(self, output: int, seconds: float) -> AbstractContextManager[Child]:
         """Starts a confined process with the device for a program on files of a suite.
 
         Args:
             output: A descriptor that takes what it prints.
             seconds: Seconds of the wall that it may take.
-            alone: Whether nobody else may use the device meanwhile, since times matter.
 
         Raises:
             NotOfferedError: The device runs no such programs.

@@ -7,7 +7,6 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from kernel_gym.devices.answers import parse_failure
 from kernel_gym.devices.base import Failed, FailureKind, InfraError
@@ -214,7 +213,7 @@ def _is_undecided(answer: ChannelMessage | Failed, recipe: BuildRecipe) -> bool:
 
 
 def _read(
-    header: dict[str, Any], buffers: tuple[bytes, ...], expected: int
+    header: dict[str, object], buffers: tuple[bytes, ...], expected: int
 ) -> BuildResult | Failed:
     """Returns the compiler's answer. Untrusted, as the source is hostile."""
     logs = header.get("logs")

@@ -53,7 +53,7 @@ class OperatorCost:
 
 
 _PLAIN = OperatorCost()
-_FIXED: Mapping[Any, OperatorCost] = {
+_FIXED: Mapping[object, OperatorCost] = {
     _aten.native_layer_norm: OperatorCost(passes=1.6),
     _aten._softmax: OperatorCost(passes=1.6),
     _aten._safe_softmax: OperatorCost(passes=1.6),
@@ -240,7 +240,7 @@ def _summed_up(call: _Call) -> OperatorCost:
     return _scanned(call)
 
 
-_RULES: Mapping[Any, Callable[[_Call], OperatorCost]] = {
+_RULES: Mapping[object, Callable[[_Call], OperatorCost]] = {
     **dict.fromkeys((_aten.index_select, _aten.embedding, _aten.gather, _aten.index), _gathered),
     **dict.fromkeys((_aten.clone, _aten.copy_, _aten._to_copy), _copied),
     **dict.fromkeys(

@@ -8,7 +8,7 @@ from kernel_gym.devices import describe
 from kernel_gym.episodes.chat import converse
 from kernel_gym.episodes.episode import Prompt
 from kernel_gym.episodes.graph_prompts import graph_prompt
-from kernel_gym.episodes.launch_prompts import LaunchPrompt, ProfiledPrompt
+from kernel_gym.episodes.launch_prompts import LaunchPrompt
 from kernel_gym.tasks import Task, prompt, python_prototype, train_workloads
 from kernel_gym.tasks.names import Mode
 
@@ -60,6 +60,5 @@ PROMPTS: dict[str, Callable[[str], Prompt]] = {
     "brief": brief_prompt,
     "graph": graph_prompt,
     "launch": LaunchPrompt,
-    "profiled": ProfiledPrompt,
 }
 """The kinds of prompts by name; each is made for a device."""

@@ -242,17 +242,6 @@ def varied_starts(source: str, space: EditSpace) -> list[str]:
     return [_LAUNCH.sub(f"BLOCK={block}", source) for block in blocks]
 
 
-def relaunched(source: str, other: str) -> str:
-    """A kernel with the block size and the warps of another one, whose names may differ.
-
-    Args:
-        source: As for :func:`choices`.
-        other: As for :func:`choices`.
-    """
-    launch = _LAUNCH.search(other)
-    return _LAUNCH.sub(launch[0], source) if launch else source
-
-
 def draw_edits(source: str, count: int, seed: int | str, space: EditSpace) -> list[list[Edit]]:
     """Edits to schedules drawn at random, each from several start kernels.
 

@@ -93,11 +93,11 @@ def _read(path: Path, folder: Path) -> Iterator[SuiteResult]:
         yield SuiteResult(parse_name(row["file_name"]), sample + 1, called, right, speedup)
 
 
-def _prediction(reply: ImportedReply) -> dict[str, Any]:
+def _prediction(reply: ImportedReply) -> dict[str, object]:
     return {"file": reply.file_name, "predict": reply.source, "difficulty": _difficulty(reply)}
 
 
-def _result(number: int, reply: ImportedReply) -> dict[str, Any]:
+def _result(number: int, reply: ImportedReply) -> dict[str, object]:
     return {
         "pass_num": number,
         "file_name": reply.file_name,

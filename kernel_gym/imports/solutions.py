@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -98,7 +97,9 @@ def read_solution(path: Path, folder: Path | None = None) -> tuple[str, str]:
     return solution.definition, source.content + alias
 
 
-def solution_json(definition: Definition, source: str, device: str, single: bool) -> dict[str, Any]:
+def solution_json(
+    definition: Definition, source: str, device: str, single: bool
+) -> dict[str, object]:
     """Returns a solution as their JSON.
 
     Args:

@@ -14,7 +14,6 @@ import socket
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
 
 from kernel_gym.inert import inert_line
 from kernel_gym.launcher.device_memory import DeviceMemory
@@ -56,7 +55,7 @@ class PlanLauncher:
         self._number = -1
         self._execution: Execution | None = None
 
-    def load(self, number: int, plan: dict[str, Any], codes: bytes, constants: bytes) -> Answer:
+    def load(self, number: int, plan: dict[str, object], codes: bytes, constants: bytes) -> Answer:
         """Loads a plan in place of the one with its number."""
 
         def work() -> Answer:
@@ -66,7 +65,9 @@ class PlanLauncher:
 
         return self._trying(work)
 
-    def load_reference(self, number: int, source: str, entry: str, arguments: list[Any]) -> Answer:
+    def load_reference(
+        self, number: int, source: str, entry: str, arguments: list[object]
+    ) -> Answer:
         """Loads trusted code in place of the plan with its number."""
 
         def work() -> Answer:

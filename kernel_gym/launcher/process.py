@@ -111,7 +111,7 @@ class LauncherProcess:
         header, codes, constants = write_plan(plan)
         return self._ask(messages.LoadPlan(number, header, codes, constants)).header["kernels"]
 
-    def load_reference(self, number: int, source: str, entry: str, arguments: list[Any]) -> None:
+    def load_reference(self, number: int, source: str, entry: str, arguments: list[object]) -> None:
         """Loads trusted code for PyTorch in place of the plan with its number.
 
         Raises:

@@ -112,7 +112,7 @@ class ReferenceExecution:
         self._storages, self._arguments, self._results, self._kept = [], [], (), []
         self._torch.cuda.empty_cache()
 
-    def _captured(self) -> Any:
+    def _captured(self) -> object:
         self._driver.wait()
         graph = self._torch.cuda.CUDAGraph()
         try:
@@ -122,7 +122,7 @@ class ReferenceExecution:
             raise NotCapturedError(str(error).splitlines()[0][:300]) from None
         return graph
 
-    def _argument(self, described: object) -> Any:
+    def _argument(self, described: object) -> object:
         if not isinstance(described, dict):
             return described
         torch = self._torch

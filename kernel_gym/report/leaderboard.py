@@ -231,9 +231,12 @@ def _test(upper: Row, lower: Row, tasks: Sequence[str]) -> NeighbourTest:
 
 
 def _holm(p_values: Sequence[float]) -> list[float]:
-    from statsmodels.stats.multitest import multipletests
-
-    return [float(p) for p in multipletests(p_values, method="holm")[1]] if p_values else []
+    """Adjusts p-values by S. Holm's rule (Scandinavian Journal of Statistics 6, 1979)."""
+    adjusted, largest = [0.0] * len(p_values), 0.0
+    for rank, place in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
+        largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[place]))
+        adjusted[place] = largest
+    return adjusted
 
 
 def _plain_board(board: Board) -> dict[str, object]:

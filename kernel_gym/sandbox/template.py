@@ -21,7 +21,6 @@ import traceback
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from kernel_gym.protocol import values
 from kernel_gym.protocol.request import Answer, decode, encode_answer
@@ -116,7 +115,7 @@ def _serve(
         _send(control, Forked(pid))
 
 
-def _answer(header: dict[str, Any], children: Children, watch: Watch) -> Answer:
+def _answer(header: dict[str, object], children: Children, watch: Watch) -> Answer:
     if header["do"] == ReadTimes.verb:
         return Times(children.times.read())
     kill = decode(Kill, header)

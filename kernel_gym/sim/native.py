@@ -9,14 +9,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kernel_gym.sim import layout_check, layouts
+from kernel_gym.sim.processor import ISAS, isas_of_processor
 
-ISAS = ("avx512", "avx2", "portable")
 ISA_VARIABLE = "KERNEL_GYM_SIM_ISA"
-_NEEDED_FLAGS = {
-    "avx512": {"avx512f", "avx512bw", "avx512dq", "avx512vl", "fma", "f16c", "bmi2", "abm"},
-    "avx2": {"avx2", "fma", "f16c", "bmi1", "bmi2", "abm"},
-    "portable": set(),
-}
 
 _SIGNATURES = {
     "sim_layout_count": (ct.c_uint32, []),
@@ -56,17 +51,6 @@ _SIGNATURES = {
 }
 
 
-def _processor_flags() -> set[str]:
-    try:
-        text = Path("/proc/cpuinfo").read_text()
-    except OSError:
-        return set()
-    for line in text.splitlines():
-        if line.startswith("flags"):
-            return set(line.partition(":")[2].split())
-    return set()
-
-
 def library_path(isa: str) -> Path:
     """The path of the library for an instruction set. The file may not exist."""
     return Path(__file__).with_name(f"_engine_{isa}.so")
@@ -75,8 +59,7 @@ def library_path(isa: str) -> Path:
 @lru_cache(maxsize=1)
 def supported_isas() -> tuple[str, ...]:
     """Instruction sets that this processor supports and that were built, best first."""
-    flags = _processor_flags()
-    return tuple(isa for isa in ISAS if _NEEDED_FLAGS[isa] <= flags and library_path(isa).exists())
+    return tuple(isa for isa in isas_of_processor() if library_path(isa).exists())
 
 
 def choose_isa(isa: str | None = None) -> str:
@@ -89,7 +72,8 @@ def choose_isa(isa: str | None = None) -> str:
     available = supported_isas()
     if not available:
         raise RuntimeError(
-            "the simulator's C++ engine is not built: install the package (pip install -e .)"
+            "the simulator's C++ engine is not built for this processor: install the package here "
+            "(pip install -e .)"
         )
     if wanted is None:
         return available[0]

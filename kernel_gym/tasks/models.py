@@ -37,7 +37,7 @@ class ModelShape:
     family: str
     dimensions: Mapping[str, Any]
 
-    def __getattr__(self, key: str) -> Any:
+    def __getattr__(self, key: str) -> object:
         dimensions = self.__dict__.get("dimensions", {})
         if key in dimensions:
             return dimensions[key]

@@ -82,7 +82,7 @@ class Rule(BaseModel):
         )
 
 
-def _one_of(wanted: tuple[Any, ...], value: object) -> bool:
+def _one_of(wanted: tuple[object, ...], value: object) -> bool:
     return not wanted or value in wanted
 
 

@@ -20,6 +20,7 @@ import sys
 import sysconfig
 import tempfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -118,21 +119,30 @@ def _locked(path: Path) -> Iterator[None]:
 
 
 def _compile(compiler: str, torch: Path, target: Path) -> None:
-    """Compiles the sources into `target`, which is whole or absent."""
+    """Compiles the sources at the same time into `target`, which is whole or absent."""
+    includes = [f"-I{torch / 'include' / part}" for part in ("", "torch/csrc/api/include")]
     with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
         made = Path(scratch) / target.name
-        command = [
-            *(compiler, *FLAGS),
-            *(f"-I{torch / 'include' / part}" for part in ("", "torch/csrc/api/include")),
-            *(str(path) for path in sorted(SOURCES.glob("*.cpp"))),
-            *("-o", str(made), f"-L{torch / 'lib'}"),  # no path: `library.load` knows where
-            *(f"-l:{name}" for name in NEEDS),
-        ]
-        done = subprocess.run(command, capture_output=True, text=True)
-        if done.returncode:
-            error = next((s for s in done.stderr.splitlines() if "error" in s), done.stderr[-500:])
-            raise DeviceBuildError(f"the device for PyTorch does not compile: {error}")
+        sources = sorted(SOURCES.glob("*.cpp"))
+        objects = [str(Path(scratch) / f"{source.stem}.o") for source in sources]
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            commands = (
+                [compiler, *FLAGS, *includes, "-c", str(source), "-o", path]
+                for source, path in zip(sources, objects, strict=True)
+            )
+            list(pool.map(_run_compiler, commands))
+        libraries = [f"-l:{name}" for name in NEEDS]  # no path: `library.load` knows where
+        _run_compiler(
+            [compiler, *FLAGS, *objects, "-o", str(made), f"-L{torch / 'lib'}", *libraries]
+        )
         made.replace(target)
+
+
+def _run_compiler(command: list[str]) -> None:
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        error = next((s for s in done.stderr.splitlines() if "error" in s), done.stderr[-500:])
+        raise DeviceBuildError(f"the device for PyTorch does not compile: {error}")
 
 
 def cache_folder() -> Path:

@@ -63,7 +63,7 @@ class TorchDeviceError(RuntimeError):
 
 
 _library: ctypes.CDLL | None = None
-_connected: Any = None
+_connected: object = None
 
 
 def load_before_torch() -> None:

@@ -37,7 +37,7 @@ class Gym:
     """Seed of unseen workloads and data, together with the step and the secret of the run."""
     unseen: Literal["each_step", "once", "unpaid"] = "each_step"
     """How GRPO draws unseen workloads, or that it pays for the train workloads alone."""
-    prompt: Literal["full", "brief", "graph", "launch", "profiled"] = "full"
+    prompt: Literal["full", "brief", "graph", "launch"] = "full"
 
 
 @dataclass(frozen=True)
@@ -172,11 +172,10 @@ class TrainConfig:
         )
         _expect(grpo.turns == 1 or grpo.vllm == "off", "grpo.vllm", grpo.vllm, "'off' with turns")
         _expect(
-            grpo.starts == "given" or self.gym.prompt in ("launch", "profiled"),
+            grpo.starts == "given" or self.gym.prompt == "launch",
             "grpo.starts",
             grpo.starts,
-            f"'given' with gym.prompt = {self.gym.prompt!r}: only 'launch' and 'profiled' show "
-            "what is edited",
+            f"'given' with gym.prompt = {self.gym.prompt!r}: only 'launch' shows what is edited",
         )
         _expect(
             not self.corpus.pairs or self.gym.prompt == "graph",

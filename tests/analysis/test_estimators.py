@@ -1,6 +1,7 @@
 """The estimators against closed forms, enumeration and scipy."""
 
 import itertools
+import math
 import statistics
 
 import numpy as np
@@ -126,6 +127,21 @@ def test_a_factor_that_means_nothing_explains_what_chance_does():
     deviance = explained_deviance(list("abcd") * 10, rng.binomial(4, 0.5, 40), [4] * 40)
     assert deviance.p_value > 0.1
     assert deviance.explained < 4 * deviance.expected
+
+
+def test_the_p_value_is_the_share_of_divisions_that_explain_as_much():
+    groups, solved = list("aaaabbbb"), [1, 1, 1, 0, 1, 0, 0, 0]
+    deviance = explained_deviance(groups, solved, [1] * 8)
+    null, model = 8 * math.log(0.5), 2 * (3 * math.log(0.75) + math.log(0.25))
+    assert deviance.explained == pytest.approx(1 - model / null)
+    # 3 or 1 of 4 solved in "a" and the rest in "b", or 4 and 0: (16 + 16 + 1 + 1) of 70 divisions
+    assert deviance.p_value == pytest.approx(34 / 70, abs=0.05)
+
+
+def test_a_factor_that_decides_everything_explains_everything():
+    deviance = explained_deviance(list("a" * 6 + "b" * 6), [1] * 6 + [0] * 6, [1] * 12)
+    assert deviance.explained == pytest.approx(1)
+    assert deviance.p_value < 0.02
 
 
 @pytest.mark.parametrize(("groups", "passed"), [("aa", [1, 0]), ("ab", [1, 1]), ("ab", [0, 0])])

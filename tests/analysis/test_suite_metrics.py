@@ -9,7 +9,6 @@ from kernel_gym.analysis.suite_metrics import (
     accuracy,
     arena_score,
     efficiency,
-    explained_deviance,
     speedup_of_rows,
     speedup_of_sums,
 )
@@ -49,21 +48,3 @@ def test_pass_at_k_is_the_product_of_geak():
     n, correct, k = 10, 3, 5
     product = math.prod(1 - k / i for i in range(n - correct + 1, n + 1))
     assert pass_at_k(n, correct, k) == pytest.approx(1 - product)
-
-
-def test_the_deviance_that_categories_explain():
-    outcomes = [("a", True)] * 3 + [("a", False)] + [("b", True)] + [("b", False)] * 3
-    null = -2 * 8 * math.log(0.5)
-    model = -2 * 2 * (3 * math.log(0.75) + math.log(0.25))
-    explained = explained_deviance(outcomes)
-    assert explained.share == pytest.approx(1 - model / null)
-    assert explained.freedom == 1
-    # 3 or 1 of 4 solved in "a" and the rest in "b", or 4 and 0: (16 + 16 + 1 + 1) of 70 divisions
-    assert explained.p_value == pytest.approx(34 / 70, abs=0.05)
-
-
-def test_a_category_that_decides_everything_explains_everything():
-    explained = explained_deviance([("a", True)] * 6 + [("b", False)] * 6)
-    assert explained.share == pytest.approx(1)
-    assert explained.p_value < 0.02
-    assert explained_deviance([("a", True), ("b", True)]).share == 0

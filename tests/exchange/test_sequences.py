@@ -1,6 +1,5 @@
 """The sequences of docs/suites-exchange.md run on small made-up checkouts."""
 
-import csv
 import json
 import os
 import re
@@ -43,15 +42,6 @@ def gelu(x, scale=1.0):
     n = x.numel()
     gelu_kernel[(triton.cdiv(n, 256),)](x, out, n, scale, BLOCK=256)
     return out
-"""
-COUNTS = """
-class performance_metrics:
-    def get_gbps(self, input_tensor, runtime):
-        total = input_tensor.numel() * input_tensor.element_size() * 2
-        return total / (runtime / 1000) / 1e9
-
-    def get_tflops(self, input_tensor, runtime):
-        return input_tensor.numel() * 8 / (runtime / 1000) / 1e12
 """
 
 
@@ -108,15 +98,6 @@ def geak(folder):
 
 def kernelbenchx(folder):
     row = {"file": "Activation/gelu.py", "predict": GELU_KERNEL}
-    pair = {
-        "task_id": "Activation/gelu.py",
-        "kind": "call_fail_to_pass",
-        "before": {"call_ok": False, "exe_ok": False, "error": "NameError: y"},
-        "after": {"call_ok": True, "exe_ok": True},
-        "before_code": "def gelu(x, scale=1.0):\n    return y\n",
-        "after_code": GELU_KERNEL,
-    }
-    collapsed = {**pair, "before_code": "import torch @triton.jit"}
     suites.write(
         folder,
         {
@@ -125,11 +106,7 @@ def kernelbenchx(folder):
                 [{"name": "gelu", "file": "Activation/gelu.py", "description": "A gate."}]
             ),
             "KernelBenchX/utils/data_utils.py": DRAWN,
-            "KernelBenchX/metrics/golden_metrics/gelu_perf.py": COUNTS,
             "KernelBenchX/examples/sources/predictions.gelu.jsonl": json.dumps(row) + "\n",
-            "KernelBenchX/data/kbx_corpus/all_records.jsonl": "".join(
-                json.dumps(one) + "\n" for one in (pair, collapsed)
-            ),
         },
     )
 
@@ -178,34 +155,24 @@ def test_passes_are_written_read_and_played_again(played):
 
 @pytest.mark.timeout(600)
 @sequence("KernelBenchX", kernelbenchx)
-def test_results_have_rates_and_the_corpus_becomes_chats(played):
+def test_results_have_times_and_speedups(played):
     folder = played / "runs/gelu-results"
     (own,) = json.loads((folder / "metrics.json").read_text()).values()
     assert (own["file"], own["call_ok"], own["exe_ok"]) == ("Activation/gelu.py", True, True)
     rows = own["performance"]
     assert own["runtime_ms"] == pytest.approx(sum(row["ms"] for row in rows), abs=1e-4)
-    for row in rows:  # the made-up counts: 8 bytes and 8 operations for each element
-        assert row["GB/s"] == pytest.approx(1e3 * row["TFLOPS"])
+    assert (own["perf_ok"], own["gbs"], own["tflops"]) == (True, "N/A", "N/A")
     summary = json.loads((folder / "summary.json").read_text())
     assert (summary["method"], summary["total"], summary["exe_pass"]) == ("gelu-results", 1, 1)
     assert summary["avg_speedup"] == pytest.approx(own["speedup"], abs=1e-3)
     (read,) = read_results(folder / "metrics.json")
     assert (read.right, read.speedup) == (True, own["speedup"])
-    (chat,) = [json.loads(line) for line in (played / "runs/pairs.jsonl").read_text().splitlines()]
-    roles = [message["role"] for message in chat["messages"]]
-    assert roles == ["user", "assistant", "user", "assistant"]
-    assert "NameError: y" in chat["messages"][2]["content"]
-    assert "gelu_kernel" in chat["messages"][3]["content"]
 
 
 @pytest.mark.timeout(600)
 @sequence("AgentKernelArena", arena)
-def test_a_run_is_a_folder_of_workspaces_with_reports(played):
-    (place,) = (
-        path
-        for path in played.glob("AgentKernelArena/workspace_MI300_baseline/run_*")
-        if not path.name.endswith("_heldout")
-    )
+def test_a_run_is_a_folder_of_workspaces(played):
+    (place,) = played.glob("AgentKernelArena/workspace_MI300_baseline/run_*")
     (result,) = read_arena_run(place)
     assert (result.name, result.right) == ("triton2triton/vllm/triton_rms_norm", True)
     (workspace,) = place.glob("triton2triton_vllm_triton_rms_norm_*")
@@ -213,16 +180,3 @@ def test_a_run_is_a_folder_of_workspaces_with_reports(played):
     assert stated["score"] == pytest.approx(220, abs=6)
     assert (workspace / "source/add.py").read_text() == suites.ADD
     assert (workspace / "config.yaml").is_file()
-    with (place / "reports/overall_summary.csv").open(newline="") as file:
-        (row,) = csv.DictReader(file)
-    assert row["Task Type"] == "triton2triton"
-    assert float(row["Score"]) == pytest.approx(stated["score"], abs=1e-4)
-    breakdown = json.loads((place / "reports/task_type_breakdown.json").read_text())
-    assert breakdown["overall"]["total_score"] == pytest.approx(stated["score"])
-    report = (place / "reports/overall_report.txt").read_text()
-    assert re.search(r"^PASS +triton2triton/vllm/triton_rms_norm +Score: ", report, re.MULTILINE)
-    summary = yaml.safe_load(
-        (place.with_name(f"{place.name}_heldout") / "heldout_summary.yaml").read_text()
-    )
-    assert summary["quadrant_counts"]["both_pass"] == 1
-    assert summary["generalization_gap"]["correctness_retention_pct"] == 100.0

@@ -1,5 +1,7 @@
 """Tasks from modules on a GPU: admission with both baselines, and a right and a wrong kernel."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 
@@ -13,16 +15,66 @@ from kernel_gym.imports.readers.kernelbench import TRITON
 from kernel_gym.records import Outcome
 from kernel_gym.tasks import get_task
 from kernel_gym.tasks.names import IMPORTS
-from tests.imports.readers.twenty_modules import THIRTY
+from tests.imports.readers.ten_modules import TEN
 
 pytestmark = [
     pytest.mark.gpu,
     pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU"),
     pytest.mark.timeout(600),
 ]
-CHOSEN = ("1_Relu", "2_Softmax", "25_MatMul", "26_LinearRelu")
+PRODUCT = """
+import torch
+import torch.nn as nn
+
+
+class Model(nn.Module):
+    def forward(self, a, b):
+        return a @ b
+
+
+rows, inner, cols = 64, 128, 96
+
+
+def get_inputs():
+    return [torch.rand(rows, inner), torch.rand(inner, cols)]
+
+
+def get_init_inputs():
+    return []
+"""
+PRODUCT_TRITON = """
+import torch
+import torch.nn as nn
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def kernel(a_ptr, b_ptr, y_ptr, inner, cols, total, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    keep = at < total
+    added = tl.zeros([BLOCK], tl.float64)
+    for k in range(inner):
+        left = tl.load(a_ptr + at // cols * inner + k, mask=keep, other=0.0)
+        right = tl.load(b_ptr + k * cols + at % cols, mask=keep, other=0.0)
+        added += left.to(tl.float64) * right
+    tl.store(y_ptr + at, added.to(tl.float32), mask=keep)
+
+
+class ModelNew(nn.Module):
+    def forward(self, a, b):
+        inner, cols = b.shape
+        y = torch.empty(a.shape[0], cols, device=a.device)
+        total = y.numel()
+        kernel[(triton.cdiv(total, 128),)](a, b, y, inner, cols, total, BLOCK=128)
+        return y
+"""
+WRONG_PRODUCT = PRODUCT_TRITON.replace("range(inner)", "range(inner // 16 * 16)")
+MODULES = {name: TEN[name] for name in ("1_Relu", "2_Softmax", "8_Affine")} | {
+    "11_Product": SimpleNamespace(module=PRODUCT, triton=PRODUCT_TRITON, wrong_triton=WRONG_PRODUCT)
+}
 HUGE = (
-    THIRTY["1_Relu"]
+    TEN["1_Relu"]
     .module.replace("rows = 256", "rows = 65536")
     .replace("width = 512", "width = 65536")
 )
@@ -33,8 +85,8 @@ def imports(tmp_path_factory):
     folder = tmp_path_factory.mktemp("modules")
     level = folder / "checkout" / "KernelBench" / "level1"
     level.mkdir(parents=True)
-    for name in CHOSEN:
-        (level / f"{name}.py").write_text(THIRTY[name].module)
+    for name in MODULES:
+        (level / f"{name}.py").write_text(MODULES[name].module)
     (level / "31_Huge.py").write_text(HUGE)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(IMPORTS, str(folder / "imports"))
@@ -49,7 +101,7 @@ def evaluator(imports):
         yield opened
 
 
-@pytest.mark.parametrize("name", CHOSEN)
+@pytest.mark.parametrize("name", MODULES)
 def test_a_module_is_admitted_with_both_baselines(imports, name):
     verdict = read_manifest("kernelbench").tasks[f"level1/{name}"].verdicts[resolve("auto")]
     assert verdict.status is ImportStatus.ADMITTED, verdict.reason
@@ -66,11 +118,11 @@ def test_a_module_that_needs_too_much_memory_is_named(imports):
     assert verdict.reason.startswith("needs more memory than there is: ")
 
 
-@pytest.mark.parametrize("name", CHOSEN)
+@pytest.mark.parametrize("name", MODULES)
 def test_a_right_kernel_passes_and_a_wrong_one_does_not(evaluator, name):
     task = get_task(f"kernelbench/level1/{name}")
-    right = evaluator.evaluate(task, THIRTY[name].triton)
+    right = evaluator.evaluate(task, MODULES[name].triton)
     assert right.outcome is Outcome.PASSED, right.message
     assert right.speedup > 0
-    wrong = evaluator.evaluate(task, THIRTY[name].wrong_triton)
+    wrong = evaluator.evaluate(task, MODULES[name].wrong_triton)
     assert wrong.outcome in (Outcome.WRONG_VALUES, Outcome.UNSEEN_FAILED), wrong.message

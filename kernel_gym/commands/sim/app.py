@@ -28,6 +28,12 @@ if TYPE_CHECKING:
     from kernel_gym.simulated_rocm.settings import SimSettings
 
 DEVICE = "sim:gfx942"
+AuditOption = Annotated[
+    bool, typer.Option("--audit", help="Look for races and missing waits; found: exit 121.")
+]
+BoundsOption = Annotated[
+    str, typer.Option(help="warn: accesses just outside an allocation are only reported.")
+]
 COMMAND = "kernel_gym.command"
 """The key of the words behind `--` in the context."""
 DOCUMENTS = "processes"
@@ -68,12 +74,8 @@ def sim(
     confined: Annotated[
         bool, typer.Option("--confined", help="For untrusted code: -- FILE sees no other file.")
     ] = False,
-    audit: Annotated[
-        bool, typer.Option("--audit", help="Look for races and missing waits; found: exit 121.")
-    ] = False,
-    bounds: Annotated[
-        str, typer.Option(help="warn: accesses just outside an allocation are only reported.")
-    ] = "fault",
+    audit: AuditOption = False,
+    bounds: BoundsOption = "fault",
     out: Annotated[
         Path | None, typer.Option(file_okay=False, help="A folder for results.json, index.html.")
     ] = None,

@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -44,7 +43,7 @@ class GpuRecipe:
     """How recorders and launchers of a GPU are started."""
 
     launcher: LauncherRecipe
-    recorder: Mapping[str, Any]
+    recorder: Mapping[str, object]
     """Facts of the GPU for a recorder, see `kernel_gym.worker.recording.main`."""
     identity: str
     """A name of the GPU that is the same in every process."""
@@ -165,7 +164,7 @@ class GpuDevice:
         self._launchers.give(slot, trusted)
 
     @contextlib.contextmanager
-    def upstream(self, output: int, seconds: float, alone: bool) -> Iterator[Child]:
+    def upstream(self, output: int, seconds: float) -> Iterator[Child]:
         """Refuses: programs on files of a suite run host code beside the device.
 
         Raises:

@@ -319,7 +319,7 @@ def _drawn(value: torch.Tensor) -> torch.Tensor:
     return storage_bytes(torch.zeros(count, dtype=value.dtype))
 
 
-def _reference_argument(value: Value) -> Any:
+def _reference_argument(value: Value) -> object:
     if not isinstance(value, torch.Tensor):
         return value
     return {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
 
 import torch
 
@@ -264,7 +263,7 @@ class GpuSession:
         return Failed(FailureKind.TIMEOUT if late else FailureKind.RUNTIME, str(error))
 
 
-def _described(output: BufferView | WrongOutput) -> dict[str, Any]:
+def _described(output: BufferView | WrongOutput) -> dict[str, object]:
     if isinstance(output, WrongOutput):
         return {"wrong": output.text}
     form = {"shape": list(output.shape), "strides": list(output.strides), "dtype": output.dtype}

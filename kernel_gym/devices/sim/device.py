@@ -100,13 +100,12 @@ class SimDevice:
         return PlannedSession(task, options, kernels)
 
     @contextlib.contextmanager
-    def upstream(self, output: int, seconds: float, alone: bool) -> Iterator[Child]:
+    def upstream(self, output: int, seconds: float) -> Iterator[Child]:
         """Forks a process for a program on files of a suite, with a simulated GPU in it.
 
         Args:
             output: A descriptor that takes what it prints.
             seconds: Seconds of the wall that it may take.
-            alone: Not used: modelled times do not depend on others.
         """
         device = {
             "arch": self.description.arch,

@@ -126,7 +126,7 @@ def describe_launch(
     block: tuple[int, int, int],
     lds: int,
     result: LaunchResult,
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Describes a launch that has ended well, as a JSON value."""
     return {
         "kernel": index,

@@ -25,7 +25,7 @@ from kernel_gym.tasks.dispatcher import dispatcher_operator, is_word
 _aten = torch.ops.aten
 _SORTING = OperatorCost(launches=6, passes=10.0)
 _COMPACTING = OperatorCost(launches=3, passes=4.0)
-_SEVERAL: Mapping[Any, OperatorCost] = {
+_SEVERAL: Mapping[object, OperatorCost] = {
     **dict.fromkeys((_aten.unique_consecutive, _aten.nonzero, _aten.masked_select), _COMPACTING),
     **dict.fromkeys((_aten._unique2, _aten.unique_dim, _aten.randperm), _SORTING),
     **dict.fromkeys((_aten.index_put, _aten.index_put_, _aten._index_put_impl_), _SORTING),

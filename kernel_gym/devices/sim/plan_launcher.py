@@ -40,7 +40,7 @@ from kernel_gym.sim.asm.errors import AsmError
 
 def run_plan(
     gpu: SimulatedGpu,
-    plan: dict[str, Any],
+    plan: dict[str, object],
     addresses: list[int],
     codes: bytes,
     constants: bytes,

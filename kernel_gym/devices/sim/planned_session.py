@@ -68,7 +68,7 @@ class PlannedSession(SimSession):
     def _recordings(self) -> PlanRecordings:
         return PlanRecordings(self._task, partial(_ask_recorder, self._worker, self._kernels))
 
-    def _worker_role(self) -> tuple[str, list[int], dict[str, Any]]:
+    def _worker_role(self) -> tuple[str, list[int], dict[str, object]]:
         options = {"operators": self._task.problem.recorded, "memory": MEMORY, "arch": self._arch}
         descriptors = [] if self._kernels is None else [self._kernels.descriptor]
         return "recorder", descriptors, options
@@ -127,7 +127,7 @@ class PlannedSession(SimSession):
             return failed
         plan = recorded.plan
 
-        def collect(done: dict[str, Any], buffers: dict[str, int]) -> Call | Failed:
+        def collect(done: dict[str, object], buffers: dict[str, int]) -> Call | Failed:
             return self._collect(_described(plan, done), inputs, dims, buffers, believed)
 
         begin = device_messages.BeginCall(

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import socket
-from typing import Any
 
 import torch
 
@@ -61,7 +60,7 @@ FOR_PROGRAM = RequestDispatcher(
 """The requests of a user's own program to its simulated GPU."""
 
 
-def main(fds: list[int], options: dict[str, Any]) -> None:
+def main(fds: list[int], options: dict[str, object]) -> None:
     """Serves the judge (first descriptor), over shared memory (second), until it is gone."""
     torch.set_num_threads(1)
     judge = Channel(socket.socket(fileno=fds[0]), buffers=2)
@@ -75,7 +74,7 @@ def main(fds: list[int], options: dict[str, Any]) -> None:
             judge.send(FOR_JUDGE.answer(gpu, message.header, message.buffers))
 
 
-def answer_program(gpu: SimulatedGpu, message: ChannelMessage) -> dict[str, Any]:
+def answer_program(gpu: SimulatedGpu, message: ChannelMessage) -> dict[str, object]:
     """Answers any message of a program. Whatever is wrong becomes an error in the answer."""
     try:
         request = FOR_PROGRAM.decode(message.header, message.buffers)
@@ -86,5 +85,5 @@ def answer_program(gpu: SimulatedGpu, message: ChannelMessage) -> dict[str, Any]
         return _refused(f"a malformed request: {error}", "malformed")
 
 
-def _refused(text: str, kind: str) -> dict[str, Any]:
+def _refused(text: str, kind: str) -> dict[str, object]:
     return encode_answer(messages.RequestRefused(inert_text(text, 2000), kind))

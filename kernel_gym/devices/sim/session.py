@@ -185,7 +185,7 @@ class SimSession(ABC):
         assert self._child
         return self._confinement
 
-    def _device_options(self, options: SimOptions) -> dict[str, Any]:
+    def _device_options(self, options: SimOptions) -> dict[str, object]:
         kept = options.trusted or options.resident
         return {
             "threads": options.threads,
@@ -203,7 +203,7 @@ class SimSession(ABC):
         }
 
     @abstractmethod
-    def _worker_role(self) -> tuple[str, list[int], dict[str, Any]]:
+    def _worker_role(self) -> tuple[str, list[int], dict[str, object]]:
         """Returns the role of the worker's process, its descriptors and its options."""
 
     def sample_from(self, seed: int) -> None:

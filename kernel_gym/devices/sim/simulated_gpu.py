@@ -361,7 +361,7 @@ class SimulatedGpu:
                 self.observer.fault(self.fault)
             raise RefusedError(result.fault.message)
 
-    def _note(self, launch: dict[str, Any]) -> None:
+    def _note(self, launch: dict[str, object]) -> None:
         if self.observer:
             self.observer.launch(launch, self.before + self.seconds)
         else:

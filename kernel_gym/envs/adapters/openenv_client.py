@@ -73,5 +73,5 @@ class KernelClient(EnvClient[KernelAction, KernelObservation, KernelState]):
         shown = KernelObservation(**payload["observation"], reward=reward, done=done)
         return StepResult(shown, reward, done, payload.get("metadata"))
 
-    def _parse_state(self, payload: dict[str, Any]) -> KernelState:
+    def _parse_state(self, payload: dict[str, object]) -> KernelState:
         return KernelState(**payload)

@@ -122,7 +122,7 @@ class ImportBench:
         from kernel_gym.sandbox.channel import ChannelClosed, ChannelError, ChannelTimeout
 
         header = {"program": program, "files": list(files), "options": dict(options)}
-        with self._upstream(bool(options.get("timed"))) as child:
+        with self._upstream() as child:
             try:
                 child.channel.send(header, *files.values())
                 answer = child.channel.recv(self._timeout).header
@@ -140,15 +140,11 @@ class ImportBench:
         return given
 
     @contextlib.contextmanager
-    def _upstream(self, alone: bool) -> Iterator[Child]:
-        """Starts a confined process with the device for a program on files of a suite.
-
-        Args:
-            alone: Whether nobody else may use a real GPU meanwhile, since times matter.
-        """
+    def _upstream(self) -> Iterator[Child]:
+        """Starts a confined process with the device for a program on files of a suite."""
         output = os.memfd_create("kernel-gym-output")
         try:
-            with self.evaluator.device.upstream(output, self._timeout, alone) as child:
+            with self.evaluator.device.upstream(output, self._timeout) as child:
                 yield child
         except NotOfferedError as error:
             raise UnsupportedTask(str(error)) from None

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from kernel_gym.errors import InputError
 from kernel_gym.imports.imported import changed_files, entry_of
@@ -123,7 +122,7 @@ def _compared(
 def _tested(entry: ManifestEntry, files: dict[str, bytes], bench: ConfinedRunner) -> SuiteVerdict:
     """Runs a sample of the tests of a pytest file. Its own assertions decide."""
     file = str(entry.details["file"])
-    options: dict[str, Any] = {
+    options: dict[str, object] = {
         "style": "pytest",
         "file": file,
         "functions": [],

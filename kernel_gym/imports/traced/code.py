@@ -248,7 +248,7 @@ def _creates(node: NodeTemplate) -> bool:
     return takes and not any(True for _ in _sources(node.args, node.kwargs))
 
 
-def _without_statistics(node: NodeTemplate | Node) -> list[Any]:
+def _without_statistics(node: NodeTemplate | Node) -> list[object]:
     """Returns the arguments, without the running statistics that a batch norm only updates."""
     if node.op not in ("aten.batch_norm.default", "aten.instance_norm.default"):
         return node.args

@@ -44,7 +44,7 @@ _BY_NUMBER = frozenset(
     "chunk unsafe_chunk tensor_split hsplit vsplit dsplit split unsafe_split".split()
 )
 """Operators with as many results as their second argument says, or has elements."""
-_AS_CALLED: Mapping[str, Callable[..., Any]] = {
+_AS_CALLED: Mapping[str, Callable[..., object]] = {
     "aten.scaled_dot_product_attention.default": functional.scaled_dot_product_attention,
     "aten.rms_norm.default": torch.rms_norm,
 }

@@ -6,7 +6,6 @@ import importlib.machinery
 import itertools
 import linecache
 import math
-import os
 import random
 import runpy
 import signal
@@ -32,8 +31,6 @@ ALARM_INTERVAL_CPU_SECONDS = 2.0
 """Processor seconds after which a recording that continues is stopped again."""
 MAX_RERUNS = 3
 """How often the tests run again with other seeds, to learn other values of linked integers."""
-MAX_REPORT_BYTES = 1 << 18
-"""Most bytes of a report, and of what a runner has printed."""
 RERUN_TIME_SHARE = 0.5
 """The share of the time for recording after which no further run with other seeds begins."""
 STYLES: dict[str, Callable[..., dict[str, object]]] = {}
@@ -55,8 +52,6 @@ class RecordingOptions(TypedDict, total=False):
     """Seconds of CPU time for the recording."""
     seed: Required[int]
     file: Required[str]
-    timed: bool
-    """Whether times matter, so that kernels are tuned."""
     stubs: list[str]
     """Modules that are replaced by empty ones."""
     path: list[str]
@@ -69,8 +64,6 @@ class RecordingOptions(TypedDict, total=False):
     """For `runner`: the file that the script loads."""
     arguments: list[str]
     """For `runner`: the arguments of the script."""
-    reports: list[str]
-    """For `runner`: files that the script writes."""
     most: int
     """For `pytest` and `cases`: most tests or cases."""
 
@@ -81,13 +74,12 @@ def run(folder: Path, options: RecordingOptions) -> dict[str, object]:
     Args:
         folder: The files of the suite.
         options: `style` (`halves`, `runner`, `pytest` or `cases`), `file`, `seconds`, `seed`, and
-            what the style needs. With `timed` kernels are tuned, since their times matter.
+            what the style needs.
 
     Returns:
         `calls` as JSON, and `ended`: how the tests ended.
     """
-    if not options.get("timed"):
-        _first_configuration_only()
+    _first_configuration_only()
     accept_annotated_globals()
     seeds = MovedSeeds()
     random.seed(options["seed"])
@@ -229,20 +221,7 @@ def _runner(folder: Path, options: RecordingOptions, recorder: CallRecorder) -> 
         status = end.code if isinstance(end.code, int) else int(end.code is not None)
     finally:
         loaders.exec_module = load
-    return {"status": status, **_reported(folder, options)}
-
-
-def _reported(folder: Path, options: RecordingOptions) -> dict[str, object]:
-    """Returns the reports that a runner has left, and the end of what it has printed."""
-    names = options.get("reports")
-    if names is None:
-        return {}
-    sys.stdout.flush()
-    size = os.fstat(1).st_size
-    printed = os.pread(1, MAX_REPORT_BYTES, max(0, size - MAX_REPORT_BYTES))
-    there = [path for path in map(folder.joinpath, names) if path.is_file()]
-    texts = [path.read_bytes()[:MAX_REPORT_BYTES].decode("utf-8", "replace") for path in there]
-    return {"reports": texts, "printed": printed.decode("utf-8", "replace")}
+    return {"status": status}
 
 
 def _pytest(folder: Path, options: RecordingOptions, recorder: CallRecorder) -> dict[str, object]:

@@ -1,7 +1,7 @@
 """Points that the clock was compared with, and what they say of a launch that nobody measured.
 
 `compared.json` has a row for each measured point: its family, how far the modelled time missed, and
-what kind of launch it was. `kernel-gym bench clock --residuals FILE` writes it.
+what kind of launch it was. `python -m benchmarks clock --residuals FILE` writes it.
 """
 
 from __future__ import annotations

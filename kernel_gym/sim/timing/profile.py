@@ -50,7 +50,7 @@ def describe_profile(
     residency: Occupancy,
     launch: layouts.LaunchRequest,
     spent: npt.NDArray[np.float64],
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """The profile of a launch.
 
     Args:
@@ -144,7 +144,7 @@ def stall_shares(request: layouts.ModelRequest) -> dict[str, float]:
     return {name: round(share, 4) for name, share in ordered if share >= 0.001}
 
 
-def hot_instructions(spent: npt.NDArray[np.float64]) -> list[dict[str, Any]]:
+def hot_instructions(spent: npt.NDArray[np.float64]) -> list[dict[str, object]]:
     """The instructions on which waves spend most time, with their shares."""
     total = float(spent.sum())
     if total <= 0:
@@ -164,7 +164,7 @@ def spent_instructions(spent: npt.NDArray[np.float64]) -> list[tuple[int, float]
     return [(int(i), float(spent[i]) / total) for i in counting]
 
 
-def hot_lines(shares: Iterable[tuple[str, str, float]]) -> list[dict[str, Any]]:
+def hot_lines(shares: Iterable[tuple[str, str, float]]) -> list[dict[str, object]]:
     """The source lines on which waves spend most time.
 
     Args:

@@ -167,7 +167,7 @@ def _convolution(mode: _CoarseSums, x: Any, weight: Any, bias: Any, *rest: Any) 
     return out if bias is None else out + bias.reshape(-1, *[1] * (out.dim() - 2))
 
 
-_SUMS: Mapping[Any, Callable[..., torch.Tensor]] = {
+_SUMS: Mapping[object, Callable[..., torch.Tensor]] = {
     _aten.sum.default: _sum,
     _aten.sum.dim_IntList: _sum,
     _aten.mean.default: _mean,

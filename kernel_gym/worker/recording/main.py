@@ -43,7 +43,7 @@ def main(fds: list[int], options: dict[str, Any]) -> None:
         judge.send(answer, *session.pieces)
 
 
-Candidate = Callable[..., Any]
+Candidate = Callable[..., object]
 
 
 class RecordingWorker:
@@ -127,7 +127,7 @@ class RecordingWorker:
         self.pieces = tuple(pieces)
         return {"plan": header, "refused": self.runtime.refused}
 
-    def _place(self, arg: messages.Scalar | messages.ArenaTensor, is_output: bool) -> Any:
+    def _place(self, arg: messages.Scalar | messages.ArenaTensor, is_output: bool) -> object:
         if isinstance(arg, messages.Scalar):
             return arg.value
         role = BufferRole.OUTPUT if is_output else BufferRole.INPUT

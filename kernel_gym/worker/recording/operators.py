@@ -175,7 +175,7 @@ def _returned(
     return made
 
 
-def _host_values(tensor: torch.Tensor) -> dict[str, Any]:
+def _host_values(tensor: torch.Tensor) -> dict[str, object]:
     values = {"list": [number_to_json(value) for value in tensor.reshape(-1).tolist()]}
     dtype = str(tensor.dtype).removeprefix("torch.")
     return {"host": [values if tensor.dim() else values["list"][0], dtype]}

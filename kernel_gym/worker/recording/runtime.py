@@ -88,7 +88,7 @@ class RecordingRuntime(SimRuntime):
         """Returns the seconds of the work of this call so far, which the judge measures."""
         return self._questions.seconds(self.recorder.plan(), 0) if self.recorder.length else 0.0
 
-    def time_of(self, call: Callable[[], Any]) -> float:
+    def time_of(self, call: Callable[[], object]) -> float:
         """Returns the seconds of the work of a call, which leaves no trace in the plan."""
         mark, outer = self.recorder.mark, self._in_trial
         self._in_trial = True
@@ -191,7 +191,7 @@ class RecordingRuntime(SimRuntime):
         self._loaded.append(RecordedKernel(amd_code(code), described["name"], shared))
         return described | {"kernel": len(self._loaded) - 1}
 
-    def _find_variable(self, code: bytes, name: str) -> dict[str, Any]:
+    def _find_variable(self, code: bytes, name: str) -> dict[str, object]:
         size = variable_size(code, name)
         if size is None:
             return {"address": 0, "size": 0}

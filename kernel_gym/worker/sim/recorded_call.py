@@ -157,7 +157,7 @@ def _dense(tensor: torch.Tensor) -> torch.Tensor:
     return tensor if tensor.is_contiguous() else tensor.contiguous()
 
 
-def _triton_type(name: str) -> Any:
+def _triton_type(name: str) -> object:
     import triton.language as tl
 
     short = {"fp": "float", "bf": "bfloat", "int": "int", "uint": "uint"}

@@ -145,7 +145,7 @@ class SimRuntime(ABC):
     def clock(self) -> float:
         """Modelled seconds that the device has been busy: for autotuning, not for a verdict."""
 
-    def time_of(self, call: Callable[[], Any]) -> float:
+    def time_of(self, call: Callable[[], object]) -> float:
         """Modelled seconds of the work of a call: for autotuning, not for a verdict."""
         start = self.clock()
         call()

@@ -33,7 +33,7 @@ _FORMATS = {
 class TextBackend(backends["amd"].compiler):  # type: ignore[misc]
     """Triton's backend for AMD GPUs, whose `hsaco` stage keeps the assembler text."""
 
-    def add_stages(self, stages: dict[str, Any], *args: object) -> None:
+    def add_stages(self, stages: dict[str, object], *args: object) -> None:
         """Adds the stages from the source to the binary."""
         super().add_stages(stages, *args)
         stages["hsaco"] = lambda text, metadata: text.encode()
@@ -153,7 +153,7 @@ class SimDriver(DriverBase):
         """The device `cuda:0`, as on a ROCm build of PyTorch."""
         return torch.device("cuda", 0)
 
-    def get_device_interface(self) -> Any:
+    def get_device_interface(self) -> object:
         """Returns `torch.cuda`, which `cuda_facade` has adapted."""
         return torch.cuda
 

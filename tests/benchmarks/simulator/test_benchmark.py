@@ -1,11 +1,7 @@
 """The validation of the model: data with sources, and what it says now."""
 
-import importlib.util
 import json
-import math
 from pathlib import Path
-
-import pytest
 
 from benchmarks.simulator.benchmark import VALIDATION, Bench, compare_published, compiled, simulate
 from benchmarks.simulator.kernels import speed_cases
@@ -37,27 +33,3 @@ def test_every_case_compiles_and_has_its_own_name():
     assert len({case.name for case in cases}) == len(cases) == 16
     bench = Bench()
     assert compiled(bench.engine, cases[0]).instructions > 0
-
-
-@pytest.fixture(scope="module")
-def comparison():
-    path = ROOT / "examples" / "compare_pairs.py"
-    spec = importlib.util.spec_from_file_location("compare_pairs", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def test_pairs_are_compared_by_rank(comparison):
-    def side(logs):
-        pairs = [
-            {"problem": "p", "base": "a", "variant": str(i), "log_speedup": value}
-            for i, value in enumerate(logs)
-        ]
-        return {"device": "x", "pairs": pairs}
-
-    logs = [0.1, -0.5, 0.3, 1.0]
-    assert comparison.compare(side(logs), side([math.exp(v) for v in logs]))["spearman"] == 1
-    assert comparison.compare(side(logs), side([-v for v in logs]))["spearman"] == -1
-    with pytest.raises(SystemExit, match="expected at least 3"):
-        comparison.compare(side(logs), side([]))

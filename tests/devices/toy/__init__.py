@@ -91,7 +91,7 @@ class ToyDevice:
         """Opens a session."""
         return ToySession(task, TRUSTED_SECONDS if trusted else CANDIDATE_SECONDS)
 
-    def upstream(self, output, seconds, alone):
+    def upstream(self, output, seconds):
         """Runs no programs of suites: its candidates are Python functions."""
         raise NotOfferedError("toy:0 runs no programs of suites")
 

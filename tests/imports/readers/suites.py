@@ -263,7 +263,6 @@ def test_performance():
 """
 RUNNER = """
 import importlib.util
-import json
 import os
 import sys
 
@@ -276,8 +275,6 @@ HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 def _benchmark_cuda_graph_or_events(*args, **kwargs):
     raise RuntimeError("not filled in")
 # <<< AKA-GENERATED <<<
-WARMUP_ITERATIONS = 1
-BENCHMARK_ITERATIONS = 2
 
 
 def load_module():
@@ -288,19 +285,9 @@ def load_module():
 
 
 if __name__ == "__main__":
-    assert sys.argv[1:] in (["correctness"], ["compile"], ["performance"])
+    assert sys.argv[1:] in (["correctness"], ["compile"])
     mod = load_module()
     if sys.argv[-1] == "compile":
-        sys.exit(0)
-    if sys.argv[-1] == "performance":
-        cases = []
-        for n in (512, 4096):
-            x, y = (torch.randn(n, device="cuda") for _ in range(2))
-            time, facts = _benchmark_cuda_graph_or_events(lambda: mod.add(x, y), warmup=1)
-            cases.append({"test_case_id": f"perf{n}", "execution_time_ms": time, **facts})
-        os.makedirs(os.path.join(HERE, "build"), exist_ok=True)
-        with open(os.path.join(HERE, "build", "performance_report.json"), "w") as file:
-            json.dump(cases, file)
         sys.exit(0)
     for n in (512, 1024):
         x, y = (torch.randn(n, device="cuda") for _ in range(2))
@@ -315,19 +302,7 @@ import torch
 
 
 def _measure_cuda_event_fallback(fn, repetition):
-    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-    start.record()
-    for _ in range(repetition):
-        fn()
-    end.record()
-    end.synchronize()
-    return start.elapsed_time(end) / repetition
-
-
-def _benchmark_cuda_graph_or_events(fn, warmup=10, repetition=2):
-    for _ in range(warmup):
-        fn()
-    return _measure_cuda_event_fallback(fn, repetition), {"benchmark_method": "cuda_event_fallback"}
+    raise RuntimeError("nothing is timed here")
 """
 
 

@@ -5,14 +5,14 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from kernel_gym.cli import app
-from kernel_gym.clock.points import read_points
-from kernel_gym.clock.predictions import header, predict, read_predictions
+from benchmarks.__main__ import app
+from benchmarks.clock.points import read_points
+from benchmarks.clock.predictions import header, predict, read_predictions
 from kernel_gym.errors import InputError
 
 
 def run(points_file, checkout, *more):
-    arguments = ["bench", "clock", "--points", str(points_file), "--checkout", str(checkout)]
+    arguments = ["clock", "--points", str(points_file), "--checkout", str(checkout)]
     return CliRunner().invoke(app, [*arguments, *more])
 
 

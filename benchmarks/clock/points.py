@@ -6,7 +6,7 @@ A point names a kernel of a public repository, its problem and its configuration
      "dtype": {"dtype_str": "fp32"}, "config": {"num_warps": 4}, "time_us": 7.8}
 
 or, instead of `shape`, `dtype` and `config`, the `launch` itself
-(:mod:`kernel_gym.clock.launches`).
+(:mod:`benchmarks.clock.launches`).
 `group` holds variants that solve one problem of one size. Optional: `family` (by default from the
 name of the kernel's file), `floor_us` (what an empty launch measures in the same way) and
 `overhead_us` (the part of it that no work of the kernel hides behind; by default all of it),

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from kernel_gym.clock.points import Point
+from benchmarks.clock.points import Point
 
 READY = "ready"
 """The first line of the process that predicts: its device is there."""
@@ -21,7 +21,7 @@ def main(arguments: list[str]) -> None:
     Writes one line a point to stdout, in order. The kernels run in this process.
     """
     import kernel_gym
-    from kernel_gym.clock.older_triton import support_older_triton
+    from benchmarks.clock.older_triton import support_older_triton
 
     device, *checkouts = arguments
     out = sys.stdout
@@ -63,8 +63,8 @@ class Predictor:
         return {**prediction, "cpu_seconds": round(time.process_time() - begin, 3)}
 
     def _model(self, point: Point) -> dict[str, Any]:
-        from kernel_gym.clock.benchmark_file import benchmarked_call, has_tuner
-        from kernel_gym.clock.launches import TritonLaunch, launcher
+        from benchmarks.clock.benchmark_file import benchmarked_call, has_tuner
+        from benchmarks.clock.launches import TritonLaunch, launcher
 
         path = self._file(point.kernel)
         if point.launch:

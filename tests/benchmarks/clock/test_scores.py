@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from kernel_gym.clock.scores import Compared, as_measured, score, verdict_factor
+from benchmarks.clock.scores import Compared, as_measured, score, verdict_factor
 from kernel_gym.sim.constants import LAUNCH_S
 
 

@@ -1,6 +1,5 @@
 """Hostile among honest submissions: no evaluation is lost, and the honest ones pass."""
 
-from benchmarks.hostile import SHARE, _series
 from kernel_gym.commands.exploits import SUITE
 from kernel_gym.executors import EvaluationRequest, make_executor
 from kernel_gym.exploits.loader import load_exploits
@@ -9,21 +8,6 @@ from kernel_gym.tasks import get_task
 
 TASK = "triton2triton/softmax"
 HOSTILE = ("e06_signal_everybody.py", "e10_crash.py", "e07_daemon.py")
-
-
-def test_the_two_series_of_the_bench_are_alike_but_for_the_hostile_ones():
-    honest, mixed = _series(SUITE, "sim:gfx942", 40)
-    assert [r.task for r in honest] == [r.task for r in mixed]
-    differ = [a.source != b.source for a, b in zip(honest, mixed, strict=True)]
-    assert sum(differ) == round(SHARE * 40)
-    assert len({r.source for r in mixed if r.source}) == 40
-    assert not {(r.task, r.seed) for r in honest} & {(r.task, r.seed) for r in mixed}
-
-
-def test_a_third_of_the_hostile_ones_wait_for_a_time_limit():
-    hanging = {e.source for e in load_exploits(SUITE) if Outcome.TIMEOUT in e.expected}
-    _, mixed = _series(SUITE, "sim:gfx942", 100)
-    assert len({r.source for r in mixed if r.source in hanging}) == round(SHARE * 100) // 3
 
 
 def test_a_mix_loses_no_episode():

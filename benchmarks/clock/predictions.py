@@ -12,9 +12,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from kernel_gym.clock.points import MeasuredTime, Point
-from kernel_gym.clock.predicting import READY
-from kernel_gym.clock.scores import FLOORS, Compared, as_measured, verdict_factor
+from benchmarks.clock.points import MeasuredTime, Point
+from benchmarks.clock.predicting import READY
+from benchmarks.clock.scores import FLOORS, Compared, as_measured, verdict_factor
 from kernel_gym.errors import InputError, KernelGymError
 from kernel_gym.sim.constants import TIMING_MODEL_VERSION
 from kernel_gym.sim.timing.compared import ComparedKernels, residual
@@ -78,7 +78,7 @@ def _modelled(
         command = [
             sys.executable,
             "-m",
-            "kernel_gym.clock.predicting",
+            "benchmarks.clock.predicting",
             device,
             *map(str, checkouts),
         ]

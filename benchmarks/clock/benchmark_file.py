@@ -17,7 +17,7 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
-from kernel_gym.clock.launches import load_kernels
+from benchmarks.clock.launches import load_kernels
 
 TIMER_MODULE = "performance_utils_pytest"
 TEST = "test_performance"

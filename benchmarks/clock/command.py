@@ -1,4 +1,4 @@
-"""`kernel-gym bench clock`: modelled times against measured ones."""
+"""`python -m benchmarks clock`: modelled times against measured ones."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from kernel_gym.commands.common import (
 )
 
 if TYPE_CHECKING:
-    from kernel_gym.clock.points import Point
+    from benchmarks.clock.points import Point
 
 _COLUMNS = {
     "far": ("far", "{:.0f}"),
@@ -68,10 +68,10 @@ def clock(
 
     The kernels run without a sandbox: bring only files that you trust.
 
-    Example: kernel-gym bench clock --points points.jsonl --checkout GEAK-eval --out predicted.jsonl
+    Example: python -m benchmarks clock --points points.jsonl --checkout GEAK-eval
     """
-    from kernel_gym.clock.points import read_points
-    from kernel_gym.clock.predictions import header, predict
+    from benchmarks.clock.points import read_points
+    from benchmarks.clock.predictions import header, predict
 
     with one_line_errors(), tempfile.TemporaryDirectory() as folder:
         chosen, refused = read_points(points)
@@ -100,9 +100,9 @@ def _compare(
     residuals: Path | None,
 ) -> dict[str, Any]:
     """Compares predictions with what was measured, and stores what verdicts need of it."""
-    from kernel_gym.clock.points import read_measured
-    from kernel_gym.clock.predictions import compare, compared_kernels, read_predictions
-    from kernel_gym.clock.scores import score
+    from benchmarks.clock.points import read_measured
+    from benchmarks.clock.predictions import compare, compared_kernels, read_predictions
+    from benchmarks.clock.scores import score
     from kernel_gym.sim.timing.compared import write
 
     first, predictions = read_predictions(predicted)

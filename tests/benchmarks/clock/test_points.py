@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from kernel_gym.clock.points import read_measured, read_points
+from benchmarks.clock.points import read_measured, read_points
 from kernel_gym.errors import InputError
-from tests.clock.conftest import point
+from tests.benchmarks.clock.conftest import point
 
 
 def written(tmp_path, *rows):
