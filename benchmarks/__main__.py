@@ -22,7 +22,7 @@ from benchmarks import (
 )
 from benchmarks.outside import app as outside
 from benchmarks.simulator import app as simulator
-from benchmarks.simulator import transposes
+from benchmarks.simulator import draws, transposes
 
 app = typer.Typer(help="Measure kernel-gym itself.", no_args_is_help=True)
 
@@ -40,6 +40,7 @@ app.command()(simulator.simulator)
 app.command()(simulator.ladders)
 app.command()(simulator.record)
 app.command()(transposes.transposes)
+app.command()(draws.draws)
 app.command()(operators.operators)
 app.command()(scale.scale)
 app.command()(compiled_graphs.compiled_graphs)

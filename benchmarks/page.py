@@ -25,7 +25,7 @@ _PAGES = {
         "Benchmarks: speed and accuracy",
         (
             *("simulator-speed", "compiled-graphs", "torch-device", "evaluation-cost"),
-            *("throughput-gpu", "timing-accuracy"),
+            *("throughput-gpu", "timing-accuracy", "draws"),
         ),
     ),
     "benchmarks-training.md": (
