@@ -23,7 +23,7 @@ from benchmarks import (
 from benchmarks.clock.command import clock
 from benchmarks.outside import app as outside
 from benchmarks.simulator import app as simulator
-from benchmarks.simulator import transposes
+from benchmarks.simulator import draws, transposes
 
 app = typer.Typer(help="Measure kernel-gym itself.", no_args_is_help=True)
 
@@ -42,6 +42,7 @@ app.command()(simulator.ladders)
 app.command()(simulator.record)
 app.command()(clock)
 app.command()(transposes.transposes)
+app.command()(draws.draws)
 app.command()(operators.operators)
 app.command()(scale.scale)
 app.command()(compiled_graphs.compiled_graphs)

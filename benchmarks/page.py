@@ -25,8 +25,7 @@ _PAGES = {
         "Benchmarks: speed and accuracy",
         (
             *("simulator-speed", "compiled-graphs", "compiled-tasks", "torch-device"),
-            "evaluation-cost",
-            *("throughput-gpu", "timing-accuracy"),
+            *("evaluation-cost", "throughput-gpu", "timing-accuracy", "draws"),
         ),
     ),
     "benchmarks-training.md": (

@@ -39,6 +39,10 @@ _SIGNATURES = {
     "sim_block_counts": (ct.POINTER(ct.c_uint64), [ct.c_void_p]),
     "sim_program_set_timing": (None, [ct.c_void_p, ct.c_char_p, ct.c_char_p]),
     "sim_model": (None, [ct.c_void_p, ct.c_void_p, ct.POINTER(layouts.ModelRequest)]),
+    "sim_unrecorded": (
+        ct.c_uint64,
+        [ct.c_void_p, ct.c_void_p, ct.c_uint64, ct.POINTER(ct.c_uint64), ct.c_uint64],
+    ),
     "sim_program_set_audit": (None, [ct.c_void_p, ct.c_char_p]),
     "sim_suspects": (ct.POINTER(layouts.Suspect), [ct.c_void_p]),
     "sim_keep": (None, [ct.c_void_p, ct.c_uint32]),

@@ -264,3 +264,14 @@ def uneven(x, out, n, every, BLOCK: tl.constexpr):
         for _ in range(100):
             value = tl.load(x + i + (value > 1e30).to(tl.int32), mask=i < n) * 0.5 + value * 0.5
     tl.store(out + i, value, mask=i < n)
+
+
+@triton.jit
+def unlike_sums(x, lengths, out, BLOCK: tl.constexpr):
+    """Adds as many blocks to a row in place as its workgroup has."""
+    row, at = tl.program_id(0), tl.arange(0, BLOCK)
+    length = tl.load(lengths + row)
+    total = tl.load(out + row * BLOCK + at)
+    for block in range(length):
+        total += tl.load(x + block * BLOCK + at)
+    tl.store(out + row * BLOCK + at, total)

@@ -2,6 +2,7 @@
 #include <cstdlib>
 
 #include "launch/launch.h"
+#include "timing/unrecorded.h"
 
 namespace {
 
@@ -116,6 +117,15 @@ EXPORT void sim_model(Engine* engine, const Program* program, ModelRequest* requ
   model_launch(*engine, *program, *request);
 }
 
+// Numbers of workgroups of the last launch that stand for classes without a recorded one: those
+// that do most work together, and those whose members do most. Returns how many.
+EXPORT u64 sim_unrecorded(Engine* engine, const Program* program, u64 seed, u64* out, u64 most) {
+  const std::vector<u64> chosen =
+      unrecorded(engine->classes, program->block_ranges, engine->recorders, seed, most);
+  std::copy(chosen.begin(), chosen.end(), out);
+  return chosen.size();
+}
+
 // Sets the audit table of a program. Call it once, before the first audited launch.
 EXPORT void sim_program_set_audit(Program* program, const AuditInst* table) {
   program->audited.assign(table, table + program->source_instructions);
@@ -126,8 +136,11 @@ EXPORT const Suspect* sim_suspects(Engine* engine) { return engine->audit->suspe
 // compares them.
 EXPORT void sim_keep(Engine* engine, u32 which) {
   auto& kept = engine->kept[which];
-  kept.clear();
-  for (const Region& r : engine->allocations) kept.emplace_back((u8*)r.start, (u8*)r.end);
+  kept.resize(engine->allocations.size());
+  for (size_t i = 0; i < kept.size(); i++) {
+    const Region& region = engine->allocations[i];
+    kept[i].assign((u8*)region.start, (u8*)region.end);
+  }
 }
 EXPORT void sim_restore(Engine* engine, u32 which) {
   const auto& kept = engine->kept[which];

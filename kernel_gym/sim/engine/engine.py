@@ -14,8 +14,9 @@ from __future__ import annotations
 import ctypes as ct
 import os
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ from kernel_gym.sim.engine.host_calls import HOST_CALL_ARGUMENT, HostCalls
 from kernel_gym.sim.engine.kernarg import Dim3, dim3, pack_kernarg
 from kernel_gym.sim.engine.kernel import Kernel, LoadedProgram
 from kernel_gym.sim.engine.launch_request import launch_request
+from kernel_gym.sim.engine.launch_result import LaunchResult, record_unlike, unlike_workgroups
 from kernel_gym.sim.timing.model import LaunchModel, Modelled, Trace
 from kernel_gym.sim.timing.occupancy import Occupancy
 from kernel_gym.sim.timing.profile import hot_lines
@@ -49,25 +51,6 @@ __all__ = [
 ]
 
 _CACHED_KERNELS, _CACHED_MODULES = 256, 16
-
-
-@dataclass(frozen=True)
-class LaunchResult:
-    """Outcome of a launch.
-
-    Attributes:
-        fault: The reason why the kernel was stopped, or None.
-        seconds: Modelled time; None if it was not requested or the kernel was stopped.
-        profile: JSON-able profile of the model; empty without a model.
-        wave_instructions: Instructions executed, summed over waves.
-        findings: What was found and did not stop the launch: see `Engine.launch`.
-    """
-
-    fault: Fault | None
-    seconds: float | None
-    profile: dict[str, Any]
-    wave_instructions: int
-    findings: tuple[Fault, ...] = ()
 
 
 class Engine:
@@ -311,11 +294,16 @@ class Engine:
         trace = Trace.NONE if not model_time else Trace.FULL if full_trace else Trace.SAMPLED
         trace.ask(request, workgroups, sample_seed)
         untouched = layouts.LaunchRequest.from_buffer_copy(request)
+        if trace is Trace.SAMPLED and request.sample_count < workgroups and not audit:
+            self._api.sim_keep(self._handle, suspects.BEFORE)
         result = self._run(kernel, request, residency, trace, audit)
         if audit and result.fault and result.fault.kind in go_on:
             self._api.sim_restore(self._handle, suspects.BEFORE)
             again = self._run(kernel, untouched, residency, trace, audit=False)
             result = replace(again, findings=(result.fault, *again.findings))
+        result = record_unlike(
+            result, untouched, lambda again: self._run_further(kernel, again, residency)
+        )
         self._api.sim_forget(self._handle)
         del keep
         return result
@@ -339,6 +327,10 @@ class Engine:
         wanted = trace is not Trace.NONE and not request.fault_kind
         full = trace is Trace.FULL
         modelled = self._model(kernel, request, residency, full) if wanted else None
+        unlike: tuple[int, ...] = ()
+        if modelled and not full:
+            program, seed = kernel.program.handle, request.sample_seed
+            unlike = unlike_workgroups(self._api, self._handle, program, modelled, seed)
         if audit:
             self._try_suspects(kernel, request)
         fault, noted = None, []
@@ -348,19 +340,34 @@ class Engine:
             request.fault_kind = request.outside_kind
             noted.append(suspects.fault_of(kernel, request, self._allocations))
         seconds, profile = (modelled.seconds, modelled.profile) if modelled else (None, {})
-        return LaunchResult(fault, seconds, profile, request.instructions, tuple(noted))
+        return LaunchResult(fault, seconds, profile, request.instructions, tuple(noted), unlike)
+
+    def _run_further(
+        self, kernel: Kernel, request: layouts.LaunchRequest, residency: Occupancy
+    ) -> LaunchResult:
+        """Execute a request on the memory before its last launch."""
+        self._api.sim_restore(self._handle, suspects.BEFORE)
+        with self._muted():
+            return self._run(kernel, request, residency, Trace.SAMPLED, audit=False)
+
+    @contextmanager
+    def _muted(self) -> Iterator[None]:
+        """Let kernels print nothing: the launch has run before."""
+        if self._host_calls:
+            self._host_calls.muted = True
+        yield
+        if self._host_calls:
+            self._host_calls.muted = False
 
     def _try_suspects(self, kernel: Kernel, request: layouts.LaunchRequest) -> None:
         """Turn a suspicious read that matters into the fault of the launch."""
-        if self._host_calls:
-            self._host_calls.muted = True
-        if request.suspects and not request.fault_kind:
-            program = kernel.program.handle
+        if not request.suspects or request.fault_kind:
+            return
+        program = kernel.program.handle
+        with self._muted():
             suspect = suspects.read_that_matters(self.library, self._handle, program, request)
-            if suspect is not None:
-                suspects.accuse(request, suspect)
-        if self._host_calls:
-            self._host_calls.muted = False
+        if suspect is not None:
+            suspects.accuse(request, suspect)
 
     def _model(
         self,

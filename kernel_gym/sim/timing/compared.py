@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from kernel_gym.sim.constants import TIMING_MODEL_VERSION
+from kernel_gym.sim.constants import SAME_TIMES
 from kernel_gym.sim.timing.intervals import Interval, interval, ratio_misses
 
 STORED = Path(__file__).parent / "compared.json"
@@ -103,8 +103,10 @@ class ComparedKernels:
         """
         if arch != self.device:
             return f"no time of {arch} was compared"
-        if self.timing_model != TIMING_MODEL_VERSION:
+        if self.timing_model not in SAME_TIMES:
             return f"only version {self.timing_model} of the timing model was compared"
+        if profile.get("further_runs"):
+            return "its workgroups are unlike: it was run again to record more of them"
         if "bound_by" not in profile:
             return "its launch has no profile"
         own = residual("", 0, 1.0, seconds, profile)

@@ -43,6 +43,10 @@ _REPLAY_MINIMUM, _REPLAY_MAXIMUM = 400_000, 1_600_000  # bounds of replayed inst
 _SHARES = 8  # smaller amounts of work that do not wait, see `combined`
 _SAMPLE_SHARE = 16  # workgroups for each recorded one
 _SAMPLE_MINIMUM, _SAMPLE_MAXIMUM = 12, 64  # bounds of recorded workgroups
+MAX_GUESSED_SHARE = 0.02
+"""Most of a modelled time that may come from full latencies before more workgroups are recorded."""
+MAX_UNRECORDED_SHARE = 0.1
+"""The same for the share of the cycles in classes without a recorded workgroup."""
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
@@ -104,6 +108,15 @@ class Modelled:
 
     seconds: float
     profile: dict[str, Any]
+    guessed: float
+    """The share of the time that comes from full latencies, as no recorded wave ran such work."""
+    unrecorded: float
+    """The share of the cycles of all workgroups in classes without a recorded one."""
+
+    @property
+    def well_recorded(self) -> bool:
+        """Whether the recorded workgroups say what the launch costs."""
+        return self.guessed <= MAX_GUESSED_SHARE and self.unrecorded <= MAX_UNRECORDED_SHARE
 
 
 class Trace(Enum):
@@ -201,7 +214,7 @@ class LaunchModel:
         profile["bank_conflicts"] = bank_conflicts(
             self._read("sim_sampled", len(self.timing.units), columns)
         )
-        return Modelled(total, profile)
+        return Modelled(total, profile, request.guessed, request.unrecorded)
 
     def _read(self, name: str, *shape: int) -> FloatArray:
         """A copy of an array of the engine."""

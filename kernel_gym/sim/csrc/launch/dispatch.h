@@ -61,6 +61,8 @@ struct LaunchRequest {
   u64 sharing;           // record data that workgroups hand to each other
   u64 margin;            // bytes around an allocation where accesses are noted and made; 0: none
   u64 l1_sets;           // of the L1 that a recorded workgroup has for itself
+  u64 further;           // numbers of further workgroups to record
+  u64 further_count;
   // results
   u64 instructions;
   u64 read_lines;        // distinct 128-byte lines
@@ -86,7 +88,7 @@ struct LaunchRequest {
   // an input, where there was room
   u32 reverse_workgroups;  // begin the workgroups that are in flight together in reverse order
 };
-static_assert(sizeof(LaunchRequest) == 336, "shared with Python");
+static_assert(sizeof(LaunchRequest) == 352, "shared with Python");
 
 struct Slot;  // the state of one resident workgroup
 

@@ -3,6 +3,7 @@
 #include <cstdlib>
 
 #include "launch/launch.h"
+#include "mix.h"
 
 namespace {
 
@@ -11,24 +12,20 @@ constexpr u8 kLdsFill = 0xff;     // uninitialised LDS reads as NaN
 
 u8* allocate_rows(size_t bytes) { return (u8*)aligned_alloc(256, (bytes + 511) / 256 * 256); }
 
-// A well-mixed number (Steele et al., "Fast splittable pseudorandom number generators", 2014).
-u64 mix(u64 x) {
-  x += 0x9e3779b97f4a7c15ull;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
-  return x ^ (x >> 31);
-}
-
 }  // namespace
 
-// Draws one workgroup from each of `sample_count` equal parts of the grid. The seed is secret: a
-// kernel that knew the workgroups could do less work in them.
+// Draws one workgroup from each of `sample_count` equal parts of the grid, and adds the further
+// ones. The seed is secret: a kernel that knew the workgroups could do less work in them.
 void Launch::choose_samples() {
   const u64 count = std::min<u64>(request_.sample_count, workgroups_);
   for (u64 i = 0; i < count; i++) {
     const u64 first = i * workgroups_ / count, end = (i + 1) * workgroups_ / count;
     samples_.push_back(first + mix(request_.sample_seed + i) % (end - first));
   }
+  const u64* further = (const u64*)request_.further;
+  samples_.insert(samples_.end(), further, further + request_.further_count);
+  std::sort(samples_.begin(), samples_.end());
+  samples_.erase(std::unique(samples_.begin(), samples_.end()), samples_.end());
   recorders_.resize(samples_.size());
 }
 

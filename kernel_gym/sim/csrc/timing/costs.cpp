@@ -152,7 +152,7 @@ void Costs::finish() {
 
 // Cycles of one execution of a block by a wave of a workgroup that was not recorded, which runs it
 // `count` times.
-double Costs::cost(u32 block, u64 count) const {
+Costs::ClassCost Costs::cost(u32 block, u64 count) const {
   const auto& buckets = by_count_[block];
   const int octave = octave_of(count);
   double near = -1, more = -1;
@@ -160,9 +160,10 @@ double Costs::cost(u32 block, u64 count) const {
     if (std::abs(bucket.octave - octave) <= 1) near = std::max(near, bucket.cost);
     if (bucket.octave > octave) more = std::max(more, bucket.cost);
   }
-  if (near >= 0) return near;
-  if (more >= 0) return more;
-  return std::max(unhidden(block), buckets.empty() ? 0 : buckets.back().cost);
+  if (near >= 0) return {near, 0, false};
+  if (more >= 0) return {more, 0, false};
+  const double guess = std::max(unhidden(block), buckets.empty() ? 0 : buckets.back().cost);
+  return {guess, guess, false};
 }
 
 // The cost of a block to a wave that hides no latency. Memory is as slow as it can be, and all
@@ -201,24 +202,29 @@ double Costs::unhidden(u32 block) const {
   return cycles;
 }
 
-double Costs::of_class(const Classes::Class& work_class, u32 number) const {
+Costs::ClassCost Costs::of_class(const Classes::Class& work_class, u32 number) const {
   const Work& work = *work_class.work;
   double longest = 0;
   for (size_t s : of_class_[number]) {
     double cycles = 0;
     work.each_block([&](u32 block, u64 count) {
       const double own = cost(recorded_[s], block);
-      cycles += (double)count * (own >= 0 ? own : cost(block, count));
+      cycles += (double)count * (own >= 0 ? own : cost(block, count).cycles);
     });
     longest = std::max(longest, cycles * slowest_share(recorded_[s]));
   }
-  if (longest > 0) return longest;
+  if (longest > 0) return {longest, 0, true};
+  ClassCost slowest{0, 0, false};
   for (const auto& [counts, alike] : work.waves) {
-    double cycles = 0;
-    for (const auto& [block, count] : counts) cycles += (double)count * cost(block, count);
-    longest = std::max(longest, cycles);
+    ClassCost wave{0, 0, false};
+    for (const auto& [block, count] : counts) {
+      const ClassCost each = cost(block, count);
+      wave.cycles += (double)count * each.cycles;
+      wave.guessed += (double)count * each.guessed;
+    }
+    if (wave.cycles > slowest.cycles) slowest = wave;
   }
-  return longest;
+  return slowest;
 }
 
 double Costs::waiting() const {

@@ -17,8 +17,12 @@ class Costs {
   void add(const std::vector<size_t>& group, const Replayed& replayed);
   // Call it after the last `add`.
   void finish();
-  // Cycles from the begin of a workgroup of a class to its end.
-  double of_class(const Classes::Class& work_class, u32 number) const;
+  struct ClassCost {
+    double cycles;   // from the begin of a workgroup to its end
+    double guessed;  // of them, in blocks that no recorded wave ran about as often
+    bool recorded;   // whether a recorded workgroup belongs to the class
+  };
+  ClassCost of_class(const Classes::Class& work_class, u32 number) const;
   bool replayed(u32 block) const { return !by_count_[block].empty(); }
   // The cycles by which a workgroup of a class takes longer than the recorded one that stands for
   // it, which fetched fewer lines. `own`: its lines that no other workgroup read. `read`: all.
@@ -40,7 +44,8 @@ class Costs {
     double cost;
   };
   double cost(const Recorded& recorded, u32 block) const;
-  double cost(u32 block, u64 count) const;
+  // Of one execution by a wave that runs a block `count` times, and the part that is a guess.
+  ClassCost cost(u32 block, u64 count) const;
   double unhidden(u32 block) const;
   void note(u32 block, u64 count, double cycles);
   double slowest_share(const Recorded& recorded) const;

@@ -153,10 +153,16 @@ void run_model(const ModelInput& input, ModelRequest& request, std::vector<doubl
 
   std::vector<double> cycles;
   std::vector<double> totals(input.blocks.size(), 0);
-  double executed = 0, explained = 0;
+  double executed = 0, explained = 0, all_cycles = 0;
+  double guessed = 0, most_guessed = 0, unrecorded = 0;
   for (u32 c = 0; c < input.classes.all().size(); c++) {
     const Classes::Class& each = input.classes.all()[c];
-    cycles.push_back(costs.of_class(each, c));
+    const Costs::ClassCost cost = costs.of_class(each, c);
+    cycles.push_back(cost.cycles);
+    all_cycles += cost.cycles * (double)each.members;
+    guessed += cost.guessed * (double)each.members;
+    unrecorded += cost.recorded ? 0 : cost.cycles * (double)each.members;
+    most_guessed = std::max(most_guessed, cost.guessed);
     each.work->each_block([&](u32 block, u64 count) {
       const double times = (double)count * (double)each.members;
       const double instructions = times * (input.blocks[block].last - input.blocks[block].first);
@@ -176,4 +182,9 @@ void run_model(const ModelInput& input, ModelRequest& request, std::vector<doubl
   request.explained = executed > 0 ? explained / executed : 1;
   request.makespan =
       schedule(cycles, surcharges(input, request, costs), input.classes, request, input.sharing);
+  request.guessed = all_cycles > 0 ? guessed / all_cycles : 0;
+  request.unrecorded = all_cycles > 0 ? unrecorded / all_cycles : 0;
+  if (request.makespan > 0) {
+    request.guessed = std::max(request.guessed, most_guessed / request.makespan);
+  }
 }

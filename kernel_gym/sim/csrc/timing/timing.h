@@ -98,12 +98,14 @@ struct ModelRequest {
   double makespan;  // cycles until the last workgroup ends
   double replay_cycles;  // length of the replays, summed
   double explained;  // share of all executed instructions in blocks that were replayed
+  double guessed;  // share of the time that comes from full latencies, see Costs
+  double unrecorded;  // share of the cycles of all workgroups in classes without a recorded one
   double waiting;    // largest share of its workgroup's time that a wave waits for memory
   double busy[8];  // cycles a unit was busy in the replays, by Unit
   double stalls[kStalls];  // cycles of waves in the replays, by Stall
   u64 replayed;
 };
-static_assert(sizeof(ModelRequest) == 344, "shared with Python");
+static_assert(sizeof(ModelRequest) == 360, "shared with Python");
 
 class Sharing;
 
