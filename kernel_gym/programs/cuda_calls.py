@@ -24,8 +24,6 @@ def install(runtime: SimRuntime) -> None:
         setattr(torch.cuda, name, value)
     storages: Any = torch.UntypedStorage
     storages.__new__, storages.resize_ = _make_storage, _resize_storage
-    written: Any = torch._C._dynamo.guards
-    written._empty_strided_cuda = _empty_strided
     ranges: Any = torch.cuda.nvtx
     ranges._nvtx = SimpleNamespace(
         rangePushA=lambda text: 0,
@@ -117,8 +115,3 @@ def _resize_storage(storage: Any, size: int) -> Any:
 
 
 _storage_resize = torch.UntypedStorage.resize_
-
-
-def _empty_strided(size: Any, stride: Any, dtype: torch.dtype) -> torch.Tensor:
-    """Implements the allocator of code that PyTorch's compiler has written for a GPU."""
-    return torch.empty_strided(size, stride, dtype=dtype, device="cuda")

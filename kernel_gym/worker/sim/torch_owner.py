@@ -34,7 +34,7 @@ def ask(runtime: SimRuntime, refuse: Callable[[str], None]) -> None:
         refuse=refuse,
     )
     torch.Tensor.__repr__ = _without_values  # type: ignore[assignment]
-    _accept_streams()
+    _accept_calls_of_gpu_builds()
 
 
 def compute(runtime: SimRuntime, spec: DeviceSpec, link: float, latency: float) -> None:
@@ -48,7 +48,7 @@ def compute(runtime: SimRuntime, spec: DeviceSpec, link: float, latency: float) 
     """
     runtime.released = library.released
     library.connect(library.COMPUTE, runtime.allocate)
-    _accept_streams()
+    _accept_calls_of_gpu_builds()
     rates = library.Rates(
         launch=spec.shortest_kernel_seconds,
         bytes=spec.memory_bandwidth * spec.achievable,
@@ -70,14 +70,23 @@ def describe(tensor: torch.Tensor) -> TensorOnDevice:
     )
 
 
-def _accept_streams() -> None:
-    """Lets calls take the streams of `cuda_facade`, which are names and no streams of PyTorch."""
+def _accept_calls_of_gpu_builds() -> None:
+    """Lets code run that was written for a build of PyTorch for GPUs.
+
+    Calls take the streams of `cuda_facade`, which are names and no streams of PyTorch. Code that
+    PyTorch's compiler has written allocates by a function of its own.
+    """
     tensors: Any = torch.Tensor
     tensors.record_stream = lambda tensor, stream: None
     core: Any = torch._C
     core._cuda_getCurrentRawStream = lambda device: 0  # modules of a build for GPUs import it
+    core._dynamo.guards._empty_strided_cuda = _empty_strided
     cuda: Any = torch.cuda
     cuda._is_compiled = lambda: True
+
+
+def _empty_strided(size: Any, stride: Any, dtype: torch.dtype) -> torch.Tensor:
+    return torch.empty_strided(size, stride, dtype=dtype, device="cuda")
 
 
 def _described(piece: library.Piece) -> TensorOnDevice:

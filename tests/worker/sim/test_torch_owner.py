@@ -83,6 +83,7 @@ CASES = {
         for call in (
             *("torch.empty(4, 6, device='cuda')", "torch.empty_like(x)", "x.new_empty((4, 6))"),
             "torch.empty((4, 6), device=x.device)",
+            "torch._C._dynamo.guards._empty_strided_cuda((4, 6), (6, 1), torch.float32)",
         )
     },
     "fills": """
