@@ -44,9 +44,9 @@ def draws(
         for problem in map(get_problem, problem_names()):
             verdict = stored_verdict(problem)
             if verdict and Mode.TRITON2TRITON in verdict.devices.get(DEVICE, {}):
-                found = max(_spreads(Task(problem, Mode.TRITON2TRITON), runner), default=1.0)
-                spreads[problem.name] = found
-                typer.echo(f"{problem.name}: {found:.3f}")
+                spread = max(_spreads(Task(problem, Mode.TRITON2TRITON), runner), default=1.0)
+                spreads[problem.name] = spread
+                typer.echo(f"{problem.name}: {spread:.3f}")
     store(SUBJECT, figures(spreads, entry_maker(SUBJECT, machine)))
 
 
