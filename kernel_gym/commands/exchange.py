@@ -37,7 +37,7 @@ def export(
         typer.Option(
             "--format",
             help="messages, preferences, verl or apex; for imported suites tritonbench, or as a "
-            "folder agentkernelarena, geak-eval, kernelbenchx, kernelbench, "
+            "folder agentkernelarena, geak-eval, geak-agent, kernelbenchx, kernelbench, "
             "sol-execbench or flashinfer-bench.",
         ),
     ] = "messages",

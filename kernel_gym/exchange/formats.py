@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from kernel_gym.exchange import arena, geak_eval, kernelbench, kernelbenchx, tritonbench
+from kernel_gym.exchange import arena, geak_agent, geak_eval, kernelbench, kernelbenchx, tritonbench
 from kernel_gym.storage.run_store import RunStore
 
 
@@ -22,6 +22,7 @@ def _counted(what: str, write: Callable[[RunStore, Path], int], store: RunStore,
 SUITE_FORMATS: dict[str, Callable[[RunStore, Path], str]] = {
     "agentkernelarena": _workspaces,
     "geak-eval": partial(_counted, "passes", geak_eval.write_passes),
+    "geak-agent": partial(_counted, "memories", geak_agent.write_memory),
     "kernelbenchx": partial(_counted, "results", kernelbenchx.write_results),
     "tritonbench": partial(_counted, "predictions", tritonbench.write_predictions),
     "kernelbench": partial(_counted, "files", kernelbench.write_run_folder),
