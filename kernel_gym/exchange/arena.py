@@ -1,7 +1,8 @@
 """AgentKernelArena's run folders: workspaces with results and reports, out and back.
 
-A run folder is `workspace_GPU_AGENT/run_TIME/`, with a workspace for each task. The suite's own
-`src/postprocessing.py` makes its reports of it.
+A run folder is `workspace_GPU_AGENT/run_TIME/`. It has a workspace for each task and the reports
+that the suite's dashboard and `compare_runs.py` read. `run_TIME_heldout/` beside it has the summary
+of unseen workloads in the form of the suite's held-out evaluation.
 """
 
 from __future__ import annotations
@@ -14,6 +15,14 @@ import yaml
 
 from kernel_gym.analysis.suite_metrics import arena_score
 from kernel_gym.devices import describe
+from kernel_gym.exchange.arena_heldout import heldout_summary
+from kernel_gym.exchange.arena_reports import (
+    ArenaRun,
+    ArenaTask,
+    breakdown_json,
+    report_text,
+    summary_csv,
+)
 from kernel_gym.exchange.imported_replies import ImportedReply, best_replies
 from kernel_gym.exchange.suite_results import (
     MAX_RESULTS,
@@ -34,6 +43,7 @@ from kernel_gym.storage.run_store import RunStore
 SUITE = "agentkernelarena"
 GPUS = {"gfx942": "MI300", "gfx950": "MI355X"}
 """The suite's names of GPUs, by architecture."""
+REPORTS = "reports"
 
 
 def write_arena_run(store: RunStore, folder: Path) -> tuple[Path, int]:
@@ -48,14 +58,22 @@ def write_arena_run(store: RunStore, folder: Path) -> tuple[Path, int]:
         CheckoutError: A file of the checkout cannot be read.
     """
     replies = best_replies(store, SUITE)
-    kind, time = _names(store)
-    place = folder / f"workspace_{kind}" / f"run_{time}"
-    for reply in replies:
-        workspace = place / f"{reply.name.replace('/', '_')}_{time}"
+    run = _run(store)
+    place = folder / f"workspace_{run.gpu}_{run.agent}" / f"run_{run.timestamp}"
+    tasks = [_task(store, reply) for reply in replies]
+    for reply, task in zip(replies, tasks, strict=True):
+        workspace = place / f"{task.name.replace('/', '_')}_{run.timestamp}"
         _write_files(workspace, _workspace_files(reply))
-        result = yaml.safe_dump(_result(store, reply), sort_keys=False)
-        _write_files(workspace, {RESULT: result.encode()})
-    return place, len(replies)
+        _write_yaml(workspace / RESULT, _result(reply, task))
+    reports = {
+        "overall_summary.csv": summary_csv(tasks),
+        "task_type_breakdown.json": breakdown_json(tasks, run),
+        "overall_report.txt": report_text(tasks, run),
+    }
+    _write_files(place / REPORTS, {name: text.encode() for name, text in reports.items()})
+    beside = place.with_name(f"{place.name}_heldout")
+    _write_yaml(beside / "heldout_summary.yaml", heldout_summary(replies, tasks))
+    return place, len(tasks)
 
 
 def read_arena_run(folder: Path) -> list[SuiteResult]:
@@ -81,39 +99,44 @@ def read_arena_run(folder: Path) -> list[SuiteResult]:
     return results
 
 
-def _names(store: RunStore) -> tuple[str, str]:
-    """Returns GPU and agent as the suite joins them in a folder's name, and the time of a run."""
+def _run(store: RunStore) -> ArenaRun:
     sessions = store.sessions()
     began = datetime.fromtimestamp(sessions[0].started if sessions else 0, UTC)
     agent = re.sub(r"[^A-Za-z0-9.-]+", "_", store.config.policy).strip("_.") or "agent"
     arch = describe(store.config.device).arch
-    return f"{GPUS.get(arch, arch)}_{agent}", began.strftime("%Y%m%d_%H%M%S")
+    return ArenaRun(began.strftime("%Y%m%d_%H%M%S"), agent, GPUS.get(arch, arch))
 
 
-def _result(store: RunStore, reply: ImportedReply) -> dict[str, object]:
+def _task(store: RunStore, reply: ImportedReply) -> ArenaTask:
+    speedup = reply.mean_of_ratios
+    score = arena_score(reply.called, reply.right, speedup)
+    summary = f"Played by {store.config.policy}, judged by kernel-gym on {store.config.device}"
+    return ArenaTask(reply.name, reply.called, reply.right, speedup, score, summary)
+
+
+def _result(reply: ImportedReply, task: ArenaTask) -> dict[str, object]:
     """The keys of `task_result.yaml`. Times are milliseconds."""
-    rows, speedup = reply.rows, reply.mean_of_ratios
+    rows = reply.rows
     number = len(rows) or 1
     modelled = reply.record.evaluation.clock is Clock.MODELLED
     methods = ["modelled" if modelled else "measured"] if rows else []
-    summary = f"Played by {store.config.policy}, judged by kernel-gym on {store.config.device}"
     return {
-        "task_name": reply.name,
-        "pass_compilation": reply.called,
-        "compilation_error_message": None if reply.called else reply.message,
-        "pass_correctness": reply.right,
-        "correctness_error_message": reply.message if reply.called and not reply.right else None,
+        "task_name": task.name,
+        "pass_compilation": task.compiled,
+        "compilation_error_message": None if task.compiled else reply.message,
+        "pass_correctness": task.right,
+        "correctness_error_message": reply.message if task.compiled and not task.right else None,
         "base_execution_time": sum(base for base, _ in rows) / number,
         "best_optimized_execution_time": sum(best for _, best in rows) / number,
-        "speedup_ratio": speedup,
+        "speedup_ratio": task.speedup,
         "baseline_benchmark_methods": methods,
         "optimized_benchmark_methods": list(methods),
         "benchmark_method_consistent": bool(methods),
         "valid_baseline_cases": len(rows),
         "valid_optimized_cases": len(rows),
         "speedup_calculation_error_message": None,
-        "optimization_summary": summary,
-        "score": arena_score(reply.called, reply.right, speedup),
+        "optimization_summary": task.summary,
+        "score": task.score,
     }
 
 
@@ -136,3 +159,8 @@ def _write_files(folder: Path, files: dict[str, bytes]) -> None:
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
+
+
+def _write_yaml(path: Path, value: dict[str, object]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(yaml.safe_dump(value, sort_keys=False), encoding="utf-8")

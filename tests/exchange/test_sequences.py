@@ -1,5 +1,6 @@
 """The sequences of docs/suites-exchange.md run on small made-up checkouts."""
 
+import csv
 import json
 import os
 import re
@@ -171,8 +172,12 @@ def test_results_have_times_and_speedups(played):
 
 @pytest.mark.timeout(600)
 @sequence("AgentKernelArena", arena)
-def test_a_run_is_a_folder_of_workspaces(played):
-    (place,) = played.glob("AgentKernelArena/workspace_MI300_baseline/run_*")
+def test_a_run_is_a_folder_of_workspaces_with_reports(played):
+    (place,) = (
+        path
+        for path in played.glob("AgentKernelArena/workspace_MI300_baseline/run_*")
+        if not path.name.endswith("_heldout")
+    )
     (result,) = read_arena_run(place)
     assert (result.name, result.right) == ("triton2triton/vllm/triton_rms_norm", True)
     (workspace,) = place.glob("triton2triton_vllm_triton_rms_norm_*")
@@ -180,3 +185,16 @@ def test_a_run_is_a_folder_of_workspaces(played):
     assert stated["score"] == pytest.approx(220, abs=6)
     assert (workspace / "source/add.py").read_text() == suites.ADD
     assert (workspace / "config.yaml").is_file()
+    with (place / "reports/overall_summary.csv").open(newline="") as file:
+        (row,) = csv.DictReader(file)
+    assert row["Task Type"] == "triton2triton"
+    assert float(row["Score"]) == pytest.approx(stated["score"], abs=1e-4)
+    breakdown = json.loads((place / "reports/task_type_breakdown.json").read_text())
+    assert breakdown["overall"]["total_score"] == pytest.approx(stated["score"])
+    report = (place / "reports/overall_report.txt").read_text()
+    assert re.search(r"^PASS +triton2triton/vllm/triton_rms_norm +Score: ", report, re.MULTILINE)
+    summary = yaml.safe_load(
+        (place.with_name(f"{place.name}_heldout") / "heldout_summary.yaml").read_text()
+    )
+    assert summary["quadrant_counts"]["both_pass"] == 1
+    assert summary["generalization_gap"]["correctness_retention_pct"] == 100.0

@@ -1,10 +1,18 @@
-"""Results of suites' evaluators are hostile text."""
+"""Results of suites' evaluators are hostile text, and figures follow the suites' formulas."""
 
 import json
+import statistics
 
 import pytest
 
 from kernel_gym.exchange.arena import read_arena_run
+from kernel_gym.exchange.arena_reports import (
+    ArenaRun,
+    ArenaTask,
+    breakdown_json,
+    report_text,
+    statistics_of,
+)
 from kernel_gym.exchange.geak_eval import read_passes
 from kernel_gym.exchange.kernelbenchx import read_results
 from kernel_gym.exchange.suite_results import ResultError, parse_flag, parse_speedup
@@ -70,3 +78,32 @@ def test_a_path_without_results_is_told(tmp_path):
     for path in (tmp_path, tmp_path / "none"):
         with pytest.raises(ResultError):
             read_their_results(path)
+
+
+def tasks():
+    return [
+        ArenaTask("hip2hip/a", True, True, 2.0, 320.0, ""),
+        ArenaTask("hip2hip/b", True, True, 0.5, 170.0, ""),
+        ArenaTask("hip2hip/c", True, False, 0.0, 20.0, ""),
+        ArenaTask("triton2triton/d", False, False, 0.0, 0.0, ""),
+    ]
+
+
+def test_statistics_are_those_of_the_arena():
+    own = statistics_of(tasks(), "total_tasks")
+    assert (own["total_tasks"], own["total_score"], own["average_score"]) == (4, 510.0, 127.5)
+    assert (own["compilation_pass_rate"], own["correctness_pass_count"]) == (75.0, 2)
+    assert (own["speedup_gt_1_rate"], own["valid_speedup_count"]) == (25.0, 2)
+    assert own["std_dev_speedup"] == statistics.stdev([2.0, 0.5])
+    assert own["p90_speedup"] == statistics.quantiles([2.0, 0.5], n=100)[89]
+
+
+def test_reports_have_a_line_and_a_type_for_each_task():
+    run = ArenaRun("20260101_000000", "me", "MI300")
+    value = json.loads(breakdown_json(tasks(), run))
+    assert {kind: own["count"] for kind, own in value["task_types"].items()} == {
+        "hip2hip": 3,
+        "triton2triton": 1,
+    }
+    lines = report_text(tasks(), run).splitlines()[-4:]
+    assert [line.split()[0] for line in lines] == ["PASS", "PASS", "PARTIAL", "FAIL"]
