@@ -92,8 +92,9 @@ def import_(
     """Import the suites of a checkout as tasks, or the prompts or replies of a dataset.
 
     A folder is a checkout (docs/suites.md). A file is a dataset: prompts become a suite of their
-    tasks, replies are evaluated. Exit code 1 says that a reply differs from its evidence; rows
-    with evidence need the --secret of their run, others are only judged.
+    tasks, replies are evaluated, and the corpus of KernelBenchX becomes a dataset of chats. Exit
+    code 1 says that a reply differs from its evidence; rows with evidence need the --secret of
+    their run, others are only judged.
 
     Examples: kernel-gym import TritonBench --only 'softmax*'
     kernel-gym import pairs.jsonl --secret runs/demo
@@ -103,11 +104,15 @@ def import_(
         return
     from kernel_gym.exchange.back import is_prompt
     from kernel_gym.exchange.files import read_rows
+    from kernel_gym.exchange.kbx_corpus import is_corpus
     from kernel_gym.executors import require_executor
 
     with one_line_errors():
         require_executor(executor)
         rows = read_rows(source)
+        if is_corpus(rows):
+            _write_chats(source, out or source.with_suffix(".chats.jsonl"), rows, device)
+            return
         if rows and all(map(is_prompt, rows)):
             _write_suite(source, out or source.with_suffix(".toml"), rows)
             return
@@ -148,6 +153,17 @@ def _judge_rows(
         console.print(f"{len(results)} evaluated: {counted}; {len(differ)} differ")
     if differ:
         raise typer.Exit(FAILED)
+
+
+def _write_chats(source: Path, path: Path, rows: Sequence[Row], device: str) -> None:
+    """Writes the pairs of a corpus as chats."""
+    from kernel_gym.exchange.files import write_rows
+    from kernel_gym.exchange.kbx_corpus import corpus_rows
+
+    chats = corpus_rows(rows, device)
+    write_rows(path, chats)
+    told = f"{len(chats)} of {len(rows)} pairs of {source.name}: {path}"
+    console.print(told, highlight=False, soft_wrap=True)
 
 
 def _write_suite(source: Path, path: Path, rows: Sequence[Row]) -> None:

@@ -9,6 +9,7 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from kernel_gym.exchange.code_quality import code_quality
 from kernel_gym.exchange.imported_replies import ImportedReply, best_replies
 from kernel_gym.exchange.suite_results import (
     MAX_RESULTS,
@@ -18,9 +19,9 @@ from kernel_gym.exchange.suite_results import (
     parse_name,
     parse_speedup,
 )
+from kernel_gym.exchange.throughput import Throughput, throughput
 from kernel_gym.storage.run_store import RunStore
 from kernel_gym.tasks.inside import read_inside
-from kernel_gym.tasks.workload import Split
 
 SUITE = "kernelbenchx"
 UNKNOWN = "N/A"
@@ -79,26 +80,36 @@ def _file(reply: ImportedReply) -> str:
 
 
 def _metrics(reply: ImportedReply) -> dict[str, object]:
-    """The keys of a task in `metrics.json`. GB/s, TFLOPS and the code index are left unknown."""
-    timed = [
-        (dict(workload.dims), workload.candidate_seconds * 1e3)
-        for workload in reply.record.evaluation.by_split(Split.TRAIN)
-        if reply.right and workload.candidate_seconds and workload.baseline_seconds
-    ]
+    """The keys of a task in `metrics.json`."""
+    quality = code_quality(reply.source) if reply.called else {}
+    timed = throughput(reply) if reply.right else []
+    known = bool(timed)
     return {
         "file": _file(reply),
         "call_ok": reply.called,
         "exe_ok": reply.right,
-        "perf_ok": bool(timed),
-        "dtype": "",
-        "runtime_ms": round(sum(ms for _, ms in timed), 4) if timed else UNKNOWN,
-        **dict.fromkeys(("gbs", "tflops", "maintainability"), UNKNOWN),
-        "speedup": round(reply.ratio_of_sums, 4) if timed else UNKNOWN,
-        "code_quality": {},
-        "performance": [{"input_size": sizes, "ms": ms} for sizes, ms in timed],
+        "perf_ok": reply.right and known,
+        "dtype": timed[0].dtype if known else "",
+        "runtime_ms": round(sum(workload.milliseconds for workload in timed), 4)
+        if known
+        else UNKNOWN,
+        "gbs": _rate(timed, "gigabytes", 1.0) if known else UNKNOWN,
+        "tflops": _rate(timed, "gigaflops", 1e-3) if known else UNKNOWN,
+        "speedup": round(reply.ratio_of_sums, 4) if known else UNKNOWN,
+        "maintainability": quality.get("maintainability_index", UNKNOWN),
+        "code_quality": quality,
+        "performance": [workload.row() for workload in timed],
         "error": reply.message,
         "code": reply.source,
     }
+
+
+def _rate(timed: Sequence[Throughput], amount: str, unit: float) -> float | str:
+    """The amount of all workloads over their time, by the second; unknown if one of them is."""
+    amounts = [getattr(workload, amount) for workload in timed]
+    if any(value is None for value in amounts):
+        return UNKNOWN
+    return round(sum(amounts) * unit / sum(workload.milliseconds for workload in timed) * 1e3, 4)
 
 
 def _summary(method: str, replies: Sequence[ImportedReply]) -> dict[str, object]:

@@ -44,6 +44,15 @@ def gelu(x, scale=1.0):
     gelu_kernel[(triton.cdiv(n, 256),)](x, out, n, scale, BLOCK=256)
     return out
 """
+COUNTS = """
+class performance_metrics:
+    def get_gbps(self, input_tensor, runtime):
+        total = input_tensor.numel() * input_tensor.element_size() * 2
+        return total / (runtime / 1000) / 1e9
+
+    def get_tflops(self, input_tensor, runtime):
+        return input_tensor.numel() * 8 / (runtime / 1000) / 1e12
+"""
 
 
 def test_the_page_has_a_sequence_for_each_system():
@@ -99,6 +108,15 @@ def geak(folder):
 
 def kernelbenchx(folder):
     row = {"file": "Activation/gelu.py", "predict": GELU_KERNEL}
+    pair = {
+        "task_id": "Activation/gelu.py",
+        "kind": "call_fail_to_pass",
+        "before": {"call_ok": False, "exe_ok": False, "error": "NameError: y"},
+        "after": {"call_ok": True, "exe_ok": True},
+        "before_code": "def gelu(x, scale=1.0):\n    return y\n",
+        "after_code": GELU_KERNEL,
+    }
+    collapsed = {**pair, "before_code": "import torch @triton.jit"}
     suites.write(
         folder,
         {
@@ -107,7 +125,11 @@ def kernelbenchx(folder):
                 [{"name": "gelu", "file": "Activation/gelu.py", "description": "A gate."}]
             ),
             "KernelBenchX/utils/data_utils.py": DRAWN,
+            "KernelBenchX/metrics/golden_metrics/gelu_perf.py": COUNTS,
             "KernelBenchX/examples/sources/predictions.gelu.jsonl": json.dumps(row) + "\n",
+            "KernelBenchX/data/kbx_corpus/all_records.jsonl": "".join(
+                json.dumps(one) + "\n" for one in (pair, collapsed)
+            ),
         },
     )
 
@@ -156,18 +178,24 @@ def test_passes_are_written_read_and_played_again(played):
 
 @pytest.mark.timeout(600)
 @sequence("KernelBenchX", kernelbenchx)
-def test_results_have_times_and_speedups(played):
+def test_results_have_rates_and_the_corpus_becomes_chats(played):
     folder = played / "runs/gelu-results"
     (own,) = json.loads((folder / "metrics.json").read_text()).values()
     assert (own["file"], own["call_ok"], own["exe_ok"]) == ("Activation/gelu.py", True, True)
     rows = own["performance"]
     assert own["runtime_ms"] == pytest.approx(sum(row["ms"] for row in rows), abs=1e-4)
-    assert (own["perf_ok"], own["gbs"], own["tflops"]) == (True, "N/A", "N/A")
+    for row in rows:  # the made-up counts: 8 bytes and 8 operations for each element
+        assert row["GB/s"] == pytest.approx(1e3 * row["TFLOPS"])
     summary = json.loads((folder / "summary.json").read_text())
     assert (summary["method"], summary["total"], summary["exe_pass"]) == ("gelu-results", 1, 1)
     assert summary["avg_speedup"] == pytest.approx(own["speedup"], abs=1e-3)
     (read,) = read_results(folder / "metrics.json")
     assert (read.right, read.speedup) == (True, own["speedup"])
+    (chat,) = [json.loads(line) for line in (played / "runs/pairs.jsonl").read_text().splitlines()]
+    roles = [message["role"] for message in chat["messages"]]
+    assert roles == ["user", "assistant", "user", "assistant"]
+    assert "NameError: y" in chat["messages"][2]["content"]
+    assert "gelu_kernel" in chat["messages"][3]["content"]
 
 
 @pytest.mark.timeout(600)

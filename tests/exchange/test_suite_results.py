@@ -1,5 +1,6 @@
 """Results of suites' evaluators are hostile text, and figures follow the suites' formulas."""
 
+import ast
 import json
 import statistics
 
@@ -13,6 +14,8 @@ from kernel_gym.exchange.arena_reports import (
     report_text,
     statistics_of,
 )
+from kernel_gym.exchange.arithmetic import SizedTensor, UnknownValueError, result_of
+from kernel_gym.exchange.code_quality import code_quality
 from kernel_gym.exchange.geak_eval import read_passes
 from kernel_gym.exchange.kernelbenchx import read_results
 from kernel_gym.exchange.suite_results import ResultError, parse_flag, parse_speedup
@@ -107,3 +110,55 @@ def test_reports_have_a_line_and_a_type_for_each_task():
     }
     lines = report_text(tasks(), run).splitlines()[-4:]
     assert [line.split()[0] for line in lines] == ["PASS", "PASS", "PARTIAL", "FAIL"]
+
+
+def function(body):
+    (node,) = ast.parse("def f(self, x, ms):\n" + "\n".join(f"    {line}" for line in body)).body
+    return node
+
+
+GIVEN = {"self": None, "x": SizedTensor((3, 4), 2), "ms": 1000.0}
+
+
+@pytest.mark.parametrize(
+    ("body", "value"),
+    [
+        (["return x.numel() * x.element_size() * 2 / (ms / 1000)"], 48),
+        (["m, n = x.shape", "flops = 2 * m * n", "flops += 1", "return flops"], 25),
+        (["if x.dim() == 2:", "    return x.size(1) ** 2", "return 0"], 16),
+        (["return x.shape[-1] if x is not None else 0"], 4),
+    ],
+)
+def test_arithmetic_on_sizes_has_a_value(body, value):
+    assert result_of(function(body), GIVEN) == value
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        ["return 9 ** 9 ** 9"],
+        ["y = 2 ** 4 ** 4 ** 4", "return y"],
+        ["y = 1 << 10**9", "return y"],
+        ["return __import__('os').getpid()"],
+        ["return x.__class__"],
+        ["while True:", "    pass"],
+        ["return y"],
+        ["return 'text' * 10**9"],
+        ["return 1 / 0"],
+        ["return 1e308 * 10"],
+        ["return max((1, 2) * 10**9)"],
+        ["pass"],
+    ],
+)
+def test_anything_else_has_none(body):
+    with pytest.raises(UnknownValueError):
+        result_of(function(body), GIVEN)
+
+
+def test_the_code_index_is_that_of_radon():
+    pytest.importorskip("radon")
+    own = code_quality("# a comment\ndef f(x):\n    return x if x else 0\n")
+    assert (own["avg_complexity"], own["max_complexity"]) == (2.0, 2)
+    assert (own["total_lines"], own["code_lines"], own["comment_ratio"]) == (4, 2, 0.25)
+    assert 0 < own["maintainability_index"] <= 100
+    assert code_quality("def f(:") == {}

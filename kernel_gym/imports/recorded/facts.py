@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import torch
+
 from kernel_gym.imports.readers.halves import SEPARATOR
-from kernel_gym.imports.recorded.problem import RecordedProblem
-from kernel_gym.tasks.problem import Problem
+from kernel_gym.imports.recorded.problem import CALL, RecordedProblem, shape_at
+from kernel_gym.tasks.problem import Dims, Problem
 
 
 def file_with(problem: Problem, pristine: str, source: str) -> str | None:
@@ -25,3 +27,18 @@ def file_with(problem: Problem, pristine: str, source: str) -> str | None:
         return source
     _, mark, tests = pristine.partition(f"\n{SEPARATOR}\n")
     return splice(source) + mark + tests
+
+
+def tensors_at(problem: Problem, dims: Dims) -> list[tuple[tuple[int, ...], torch.dtype]] | None:
+    """Returns shape and dtype of each tensor argument of a recorded call; None of another problem.
+
+    Args:
+        problem: The problem of an imported task.
+        dims: The dimensions of a workload.
+    """
+    if not isinstance(problem, RecordedProblem):
+        return None
+    template = problem.templates[dims[CALL]]
+    shapes = [shape_at(shape, dims) for shape in template.shapes]
+    dtypes = [form.type for form in template.call.tensors]
+    return list(zip(shapes, dtypes, strict=True))
