@@ -51,12 +51,6 @@ def profile_of(evaluation: Evaluation) -> dict[str, Any]:
     }
 
 
-def bottleneck(evaluation: Evaluation) -> str:
-    """Returns the limit of the slowest kernel, such as `hbm`, or "" if it is not known."""
-    slowest = max(evaluation.kernels, key=lambda k: k.seconds or 0.0, default=None)
-    return (slowest.bound_by or "") if slowest else ""
-
-
 def _kernel(kernel: KernelFacts) -> dict[str, Any]:
     facts: dict[str, Any] = {
         "name": plain_name(kernel.name),

@@ -120,11 +120,6 @@ class GpuDriver:
         self._check(self.vendor.open_shared, status)
         return address.value or 0
 
-    def copy_in(self, address: int, data: bytes) -> None:
-        """Copies bytes to the device and waits."""
-        if data:
-            self._call("copy_in", address, data, len(data))
-
     def copy_out(self, address: int, size: int) -> bytes:
         """Waits for the queued work, then copies bytes from the device."""
         self.wait()
@@ -167,10 +162,6 @@ class GpuDriver:
     def create_event(self) -> int:
         """Makes an event."""
         return self._new("create_event", 0)
-
-    def destroy_event(self, event: int) -> None:
-        """Destroys an event."""
-        self._call("destroy_event", event)
 
     def record_event(self, event: int) -> None:
         """Queues the record of an event."""
