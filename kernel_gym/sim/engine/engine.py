@@ -14,9 +14,10 @@ from __future__ import annotations
 import ctypes as ct
 import os
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,12 @@ from kernel_gym.sim.engine.host_calls import HOST_CALL_ARGUMENT, HostCalls
 from kernel_gym.sim.engine.kernarg import Dim3, dim3, pack_kernarg
 from kernel_gym.sim.engine.kernel import Kernel, LoadedProgram
 from kernel_gym.sim.engine.launch_request import launch_request
-from kernel_gym.sim.engine.launch_result import LaunchResult, record_unlike, unlike_workgroups
+from kernel_gym.sim.engine.launch_result import (
+    LaunchResult,
+    can_be_kept,
+    record_unlike,
+    unlike_workgroups,
+)
 from kernel_gym.sim.timing.model import LaunchModel, Modelled, Trace
 from kernel_gym.sim.timing.occupancy import Occupancy
 from kernel_gym.sim.timing.profile import hot_lines
@@ -294,16 +300,18 @@ class Engine:
         trace = Trace.NONE if not model_time else Trace.FULL if full_trace else Trace.SAMPLED
         trace.ask(request, workgroups, sample_seed)
         untouched = layouts.LaunchRequest.from_buffer_copy(request)
-        if trace is Trace.SAMPLED and request.sample_count < workgroups and not audit:
+        further = trace is Trace.SAMPLED and request.sample_count < workgroups
+        further = further and can_be_kept(self._allocations)
+        if further and not audit:
             self._api.sim_keep(self._handle, suspects.BEFORE)
         result = self._run(kernel, request, residency, trace, audit)
         if audit and result.fault and result.fault.kind in go_on:
             self._api.sim_restore(self._handle, suspects.BEFORE)
             again = self._run(kernel, untouched, residency, trace, audit=False)
             result = replace(again, findings=(result.fault, *again.findings))
-        result = record_unlike(
-            result, untouched, lambda again: self._run_further(kernel, again, residency)
-        )
+        if further:
+            run = partial(self._run_further, kernel, residency)
+            result = record_unlike(result, untouched, run)
         self._api.sim_forget(self._handle)
         del keep
         return result
@@ -343,21 +351,16 @@ class Engine:
         return LaunchResult(fault, seconds, profile, request.instructions, tuple(noted), unlike)
 
     def _run_further(
-        self, kernel: Kernel, request: layouts.LaunchRequest, residency: Occupancy
+        self, kernel: Kernel, residency: Occupancy, request: layouts.LaunchRequest
     ) -> LaunchResult:
         """Execute a request on the memory before its last launch."""
         self._api.sim_restore(self._handle, suspects.BEFORE)
         with self._muted():
             return self._run(kernel, request, residency, Trace.SAMPLED, audit=False)
 
-    @contextmanager
-    def _muted(self) -> Iterator[None]:
+    def _muted(self) -> AbstractContextManager[None]:
         """Let kernels print nothing: the launch has run before."""
-        if self._host_calls:
-            self._host_calls.muted = True
-        yield
-        if self._host_calls:
-            self._host_calls.muted = False
+        return self._host_calls.mute() if self._host_calls else nullcontext()
 
     def _try_suspects(self, kernel: Kernel, request: layouts.LaunchRequest) -> None:
         """Turn a suspicious read that matters into the fault of the launch."""

@@ -11,7 +11,8 @@ from __future__ import annotations
 import ctypes as ct
 import re
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 HOST_CALL_ARGUMENT = "hidden_hostcall_buffer"
 _PACKETS = 1 << 14
@@ -51,8 +52,7 @@ class HostCalls:
 
     def __init__(self, memory: int, write: Write) -> None:
         self.buffer = memory
-        self.muted = False
-        """Whether text is dropped: an audit runs a launch several times."""
+        self._muted = False
         self._write = write
         self._messages: dict[int, list[int]] = {}
         self._next_message = 1
@@ -86,6 +86,13 @@ class HostCalls:
         else:  # such as memory for malloc in a kernel: there is none
             words[0] = words[1] = 0
 
+    @contextmanager
+    def mute(self) -> Iterator[None]:
+        """Drops text: an audit and the clock run a launch several times."""
+        self._muted = True
+        yield
+        self._muted = False
+
     def _append(self, words: list[int]) -> int:
         """Adds a lane's words to its message; returns the message, or what printf returns."""
         descriptor = words[0]
@@ -101,7 +108,7 @@ class HostCalls:
             return number << 8
         del self._messages[number]
         text = formatted(struct.pack(f"<{len(message) - 1}Q", *message[1:])) if message else b""
-        if not self.muted:
+        if not self._muted:
             self._write(text, bool(message and message[0] & _STDERR))
         return len(text)
 

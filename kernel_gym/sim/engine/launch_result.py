@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes as ct
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,6 +15,9 @@ MAX_FURTHER_WORKGROUPS = 64
 """Workgroups that each further run of a launch records besides those of the runs before."""
 MAX_FURTHER_RUNS = 2
 """Runs of a launch that record further workgroups."""
+MAX_KEPT_BYTES = 64 << 20
+"""Most memory that is copied before a launch so that it can run again. A program with more, such as
+a whole model, has the time of the first run, in which work that was not recorded is dear."""
 FURTHER_RUNS = "further_runs"
 """The entry of a profile that counts them."""
 
@@ -38,6 +41,11 @@ class LaunchResult:
     wave_instructions: int
     findings: tuple[Fault, ...] = ()
     unlike: tuple[int, ...] = ()
+
+
+def can_be_kept(allocations: Iterable[tuple[int, int, str]]) -> bool:
+    """Whether the memory of allocations is little enough to be copied before each launch."""
+    return sum(size for _, size, _ in allocations) <= MAX_KEPT_BYTES
 
 
 def unlike_workgroups(

@@ -90,9 +90,9 @@ def test_lanes_build_messages_of_their_own():
 
 def test_a_muted_host_answers_and_prints_nothing():
     device = Device()
-    device.host.muted = True
     text = int.from_bytes(b"silent\0\0", "little")
-    assert device.call(1, {0: [1 | 2 | 2 << 5, 0, text] + [0] * 5}) == [6]
+    with device.host.mute():
+        assert device.call(1, {0: [1 | 2 | 2 << 5, 0, text] + [0] * 5}) == [6]
     assert device.said == []
 
 

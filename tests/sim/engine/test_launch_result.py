@@ -50,6 +50,13 @@ def test_an_audited_launch_has_the_same_time(engine):
     assert audited.findings == ()
 
 
+def test_much_memory_is_not_copied_before_each_launch(engine, monkeypatch):
+    monkeypatch.setattr("kernel_gym.sim.engine.launch_result.MAX_KEPT_BYTES", 1000)
+    result = unlike(engine, sample_seed=3)
+    assert FURTHER_RUNS not in result.profile
+    assert result.unlike
+
+
 def test_workgroups_that_are_alike_are_recorded_at_once(engine):
     text, shared = compiled(kernels.copy, ["*fp32", "*fp32", "i32"], BLOCK=1024)
     values = [torch.randn(1 << 18), torch.empty(1 << 18), 1 << 18]
