@@ -30,7 +30,11 @@ _PAGES = {
     ),
     "benchmarks-training.md": (
         "Benchmarks: training",
-        ("training-tiny", "training-writer-cpu", "training-writer-gpu", "training-transfer"),
+        ("training-tiny", "training-writer-cpu"),
+    ),
+    "benchmarks-writer.md": (
+        "Benchmarks: a policy that writes kernels",
+        ("training-writer-gpu", "training-transfer"),
     ),
 }
 """Titles and subjects of the pages beside the first one, which has all other subjects."""
@@ -39,7 +43,8 @@ _INTRODUCTION = """\
 
 Current figures only, one table a subject. This page has those of the judge and of the problems.
 Others have [installing and running](benchmarks-running.md), [speed and
-accuracy](benchmarks-simulator.md) and [training](benchmarks-training.md). `python -m benchmarks
+accuracy](benchmarks-simulator.md), [training](benchmarks-training.md) and [a policy that writes
+kernels](benchmarks-writer.md). `python -m benchmarks
 table` prints the pages from `benchmarks/results/*.json`, `python -m benchmarks renew` writes them
 and the figures of the suite; [Recording figures](measurements.md) says how to add one.
 

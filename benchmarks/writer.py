@@ -46,7 +46,7 @@ def writer(
     run: Annotated[Path, typer.Argument(help="The folder of a finished run.")],
     name: Annotated[str, typer.Option(help="The configuration: writer_cpu or writer_gpu.")] = CPU,
     machine: Annotated[str, typer.Option(help="Where it ran, a key of machines.json.")] = MACHINE,
-    samples: Annotated[int, typer.Option(min=1, help="Replies on the page of samples.")] = 12,
+    samples: Annotated[int, typer.Option(min=1, help="Replies on the page of samples.")] = 10,
     workers: Annotated[int, typer.Option(min=1, help="Parallel evaluations.")] = 2,
 ) -> None:
     """Compute the figures of a run that writes kernels.

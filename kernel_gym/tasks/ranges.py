@@ -7,6 +7,7 @@ A problem states its ranges in `ranges.toml`, beside `problem.py`:
     spreads = 1000      # the largest mean in standard deviations; 0: no such data
 
     unwritten = ["place"]   # tensors into which the menu of special values writes nothing
+    whole = ["target"]      # floating-point tensors of whole numbers: no small values in them
 
     [ranges]            # what each argument may hold; a floating-point tensor without a line: all
     weight = [-8.0, 8.0]
@@ -81,6 +82,8 @@ class Ranges(BaseModel):
     unwritten: tuple[str, ...] = ()
     """Tensors whose values depend on each other: `inputs` draws the entries of the menu, or none
     does."""
+    whole: tuple[str, ...] = ()
+    """Tensors of a floating-point type that hold whole numbers, such as 0 and 1: no small ones."""
 
     def limits(self, name: str) -> Range | None:
         """Returns the stated range of an argument; None if all finite values are legal."""
@@ -111,7 +114,7 @@ def ranges_of(problem: Problem) -> Ranges:
     if path is None or not path.is_file():
         return _whole_types(problem)
     ranges = _read(path)
-    barred = itertools.chain(ranges.unwritten, *ranges.excluded.values())
+    barred = itertools.chain(ranges.unwritten, ranges.whole, *ranges.excluded.values())
     unknown = {*ranges.ranges, *ranges.drawn, *barred} - {arg.name for arg in problem.args}
     if unknown:
         raise RangesError(f"{path}: found {sorted(unknown)}, expected arguments of {problem.name}")
@@ -211,7 +214,7 @@ def is_free(problem: Problem, arg: TensorArg) -> bool:
     writes single ones.
     """
     ranges = ranges_of(problem)
-    if arg.name in ranges.unwritten:
+    if arg.name in (*ranges.unwritten, *ranges.whole):
         return False
     return problem.domain == Problem.domain or SpecialValue.SUBNORMAL in ranges.entries(arg)
 

@@ -182,13 +182,13 @@ def test_a_command_reports_its_host_seconds():
 
 
 def test_a_missing_operator_is_named_with_its_place(tmp_path):
-    call = "torch.ops.aten._thnn_fused_lstm_cell(x, x, x)"
+    call = "torch.ops.aten._fused_dropout(x, 0.5)"
     write(tmp_path, "lacks.py", f"import torch\nx = torch.ones(4, 4, device='cuda')\n{call}\n")
     code, result, printed = run_json(tmp_path, "--", "python", "lacks.py")
     assert code == 1
     (lack,) = result["missing"]
     assert (lack["what"], lack["where"]) == ("operator", f"{tmp_path}/lacks.py:3")
-    assert "_thnn_fused_lstm_cell" in lack["name"]
+    assert "_fused_dropout" in lack["name"]
     assert "missing: operator" in printed
 
 

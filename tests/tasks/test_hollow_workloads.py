@@ -19,6 +19,7 @@ from kernel_gym.tasks.distributions import draw_mask
 MAX_ELEMENTS = 300_000
 ALL_ZERO = {
     "ball_query": "one point of one neighbour has index 0",
+    "embedding_backward": "the only token may be the padding, whose row stays zero",
 }
 """Problems whose right answer is zero in a workload of extreme sizes, with the reason."""
 

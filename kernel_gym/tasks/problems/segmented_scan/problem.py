@@ -66,11 +66,8 @@ class SegmentedScan(Problem):
         }
 
     def oracle(self, x: torch.Tensor, head: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        """The running sum less that before the segment, in fp64."""
-        sums = x.double().cumsum(0)
-        place = torch.arange(len(x), device=x.device)
-        start = torch.where(head != 0, place, 0).cummax(0).values
-        return (sums - (sums - x.double())[start],)
+        """Segment by segment, in fp64: a large value must not reach into later segments."""
+        return (self._by_segment(x.double(), head),)
 
     def reference(self, x: torch.Tensor, head: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """The running sum less that before the segment, in fp64 since it cancels."""
@@ -81,7 +78,11 @@ class SegmentedScan(Problem):
         return ((sums - (sums - wide)[start]).float(),)
 
     def yardstick(self, x: torch.Tensor, head: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        """In float32, element by element: step i adds element i of all segments that have one."""
+        """In float32, segment by segment."""
+        return (self._by_segment(x, head),)
+
+    def _by_segment(self, x: torch.Tensor, head: torch.Tensor) -> torch.Tensor:
+        """Element by element: step i adds element i of all segments that have one."""
         place = torch.arange(len(x), device=x.device)
         starts = place[(head != 0) | (place == 0)]
         ends = torch.cat((starts[1:], place[-1:] + 1))
@@ -91,7 +92,7 @@ class SegmentedScan(Problem):
         for i, number in enumerate(longer.tolist()[1:-1], start=1):
             at = starts[:number] + i
             out[at] += out[at - 1]
-        return (out,)
+        return out
 
     def flops(self, dims: Dims) -> int:
         """An addition for each element."""
