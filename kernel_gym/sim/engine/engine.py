@@ -300,16 +300,16 @@ class Engine:
         trace = Trace.NONE if not model_time else Trace.FULL if full_trace else Trace.SAMPLED
         trace.ask(request, workgroups, sample_seed)
         untouched = layouts.LaunchRequest.from_buffer_copy(request)
-        further = trace is Trace.SAMPLED and request.sample_count < workgroups
-        further = further and can_be_kept(self._allocations)
-        if further and not audit:
+        in_part = trace is Trace.SAMPLED and request.sample_count < workgroups
+        repeatable = in_part and can_be_kept(self._allocations)
+        if repeatable and not audit:
             self._api.sim_keep(self._handle, suspects.BEFORE)
         result = self._run(kernel, request, residency, trace, audit)
         if audit and result.fault and result.fault.kind in go_on:
             self._api.sim_restore(self._handle, suspects.BEFORE)
             again = self._run(kernel, untouched, residency, trace, audit=False)
             result = replace(again, findings=(result.fault, *again.findings))
-        if further:
+        if repeatable:
             run = partial(self._run_further, kernel, residency)
             result = record_unlike(result, untouched, run)
         self._api.sim_forget(self._handle)
