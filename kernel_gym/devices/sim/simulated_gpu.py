@@ -46,6 +46,7 @@ from kernel_gym.sim.engine.engine import (
 from kernel_gym.sim.engine.faults import AUDIT_KINDS, COMPILER_KINDS
 from kernel_gym.sim.engine.host_calls import BUFFER_BYTES, HOST_CALL_ARGUMENT, HostCalls, Write
 from kernel_gym.sim.engine.kernarg import Dim3
+from kernel_gym.sim.engine.launch_result import MAX_KEPT_BYTES
 
 INLINE_ASSEMBLER = b"#ASMSTART"
 """LLVM writes this before inline assembler, which has waits of its own."""
@@ -63,8 +64,8 @@ class SimulatedGpu:
             sampled alike), `same_addresses` (each call allocates from the same address),
             `operators` (a value of `Operators`), `permitted` (names of operators, see
             `operators_of_candidate`), `outputs` (their names), `code_cache` (a folder, see
-            `Engine`), `reuse_addresses` (see `SimArena`), `margin` and `go_on` (see
-            `Engine.launch`).
+            `Engine`), `kept_limit` (bytes, see `Engine`), `reuse_addresses` (see `SimArena`),
+            `margin` and `go_on` (see `Engine.launch`).
         observer: Is called for each launch, fault and finding.
     """
 
@@ -76,6 +77,7 @@ class SimulatedGpu:
         self.arena = SimArena(options["memory"], options.get("reuse_addresses", False))
         self._same_addresses = options.get("same_addresses", False)
         self.engine.variable_limit = options["memory"]
+        self.engine.kept_limit = options.get("kept_limit", MAX_KEPT_BYTES)
         self.spec = SIMULATED[options["arch"]]
         self._launch_seconds = options.get("launch_limit", UNLIMITED_SECONDS)
         self._launch_instructions = options.get("launch_instructions")

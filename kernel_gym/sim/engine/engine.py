@@ -36,8 +36,8 @@ from kernel_gym.sim.engine.kernarg import Dim3, dim3, pack_kernarg
 from kernel_gym.sim.engine.kernel import Kernel, LoadedProgram
 from kernel_gym.sim.engine.launch_request import launch_request
 from kernel_gym.sim.engine.launch_result import (
+    MAX_KEPT_BYTES,
     LaunchResult,
-    can_be_kept,
     record_unlike,
     unlike_workgroups,
 )
@@ -89,6 +89,8 @@ class Engine:
         self._storages: dict[bytes, Storage] = {}
         self.variable_limit = 4 << 30
         """Maximum bytes of the variables of all modules together."""
+        self.kept_limit = MAX_KEPT_BYTES
+        """Maximum bytes of memory that are copied before a launch so that it can run again."""
         self._assembler = Assembler(code_cache)
         self._modules: OrderedDict[bytes, Module] = OrderedDict()
         self._kernels: OrderedDict[tuple[bytes, str | None, int | None], Kernel] = OrderedDict()
@@ -301,7 +303,7 @@ class Engine:
         trace.ask(request, workgroups, sample_seed)
         untouched = layouts.LaunchRequest.from_buffer_copy(request)
         in_part = trace is Trace.SAMPLED and request.sample_count < workgroups
-        repeatable = in_part and can_be_kept(self._allocations)
+        repeatable = in_part and sum(size for _, size, _ in self._allocations) <= self.kept_limit
         if repeatable and not audit:
             self._api.sim_keep(self._handle, suspects.BEFORE)
         result = self._run(kernel, request, residency, trace, audit)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes as ct
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -41,11 +41,6 @@ class LaunchResult:
     wave_instructions: int
     findings: tuple[Fault, ...] = ()
     unlike: tuple[int, ...] = ()
-
-
-def can_be_kept(allocations: Iterable[tuple[int, int, str]]) -> bool:
-    """Whether the memory of allocations is little enough to be copied before each launch."""
-    return sum(size for _, size, _ in allocations) <= MAX_KEPT_BYTES
 
 
 def unlike_workgroups(

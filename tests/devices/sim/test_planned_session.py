@@ -99,6 +99,23 @@ def softmax(x):
     return torch.empty_like(x)
 """
 )
+UNEVEN = """
+import torch, triton
+import triton.language as tl
+@triton.jit
+def uneven(x, y, unused):
+    pid = tl.program_id(0)
+    at = pid % 64 + tl.arange(0, 64)
+    total = tl.load(x + at)
+    for _ in range(tl.where(pid % 509 == 77, 3000, 1)):
+        total = total * 0.5 + tl.load(x + at, volatile=True)
+    tl.store(y + at, total)
+def softmax(x):
+    y = torch.empty_like(x)
+    unused = torch.empty(SIZE, dtype=torch.int8, device="cuda")
+    uneven[(4096,)](x, y, unused, num_warps=1)
+    return y
+"""
 COMPUTES = "def softmax(x):\n    return x.exp()\n"
 MANY = HEAD + "def softmax(x):\n    for _ in range(5000): work(x, x)\n    return x\n"
 TABLE = (
@@ -133,6 +150,20 @@ def test_what_has_no_plan_is_the_failure_of_the_candidate(name):
     assert isinstance(failed, Failed), failed
     assert failed.kind is FailureKind.RUNTIME
     assert re.search(message, failed.message), failed
+
+
+def test_memory_that_a_candidate_allocates_does_not_change_how_a_launch_is_timed():
+    inputs, dims = workload_of(SOFTMAX)
+    calls = []
+    for size in (1, 100 << 20):
+        with opened(SOFTMAX, trusted=False) as session:
+            assert session.load(UNEVEN.replace("SIZE", str(size))) is None
+            calls.append(session.call(inputs, dims))
+    little, much = calls
+    assert isinstance(little, Call), little
+    assert isinstance(much, Call), much
+    assert "run again" in little.uncalibrated
+    assert (much.seconds, much.uncalibrated) == (little.seconds, little.uncalibrated)
 
 
 def test_a_plan_that_is_recorded_again_later_must_be_the_same(monkeypatch):

@@ -51,7 +51,7 @@ def test_an_audited_launch_has_the_same_time(engine):
 
 
 def test_much_memory_is_not_copied_before_each_launch(engine, monkeypatch):
-    monkeypatch.setattr("kernel_gym.sim.engine.launch_result.MAX_KEPT_BYTES", 1000)
+    monkeypatch.setattr(engine, "kept_limit", 1000)
     result = unlike(engine, sample_seed=3)
     assert FURTHER_RUNS not in result.profile
     assert result.unlike
