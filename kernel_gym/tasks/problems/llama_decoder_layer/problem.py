@@ -17,6 +17,7 @@ from kernel_gym.tasks.problem import (
     points,
 )
 from kernel_gym.tasks.workload import Workload
+from kernel_gym.tasks.yardsticks import divided_last, farthest
 
 HIDDEN = "kv_heads * group * head_dim"
 KEYS = "kv_heads * head_dim"
@@ -206,6 +207,57 @@ class LlamaDecoderLayer(Problem):
         h = x + F.linear(attended[0].transpose(0, 1).reshape(tokens, -1), o_proj)
         m = norm(h, post_norm)
         return (h + F.linear(F.silu(F.linear(m, gate_proj)) * F.linear(m, up_proj), down_proj),)
+
+    def yardstick(
+        self,
+        x: torch.Tensor,
+        input_norm: torch.Tensor,
+        q_proj: torch.Tensor,
+        k_proj: torch.Tensor,
+        v_proj: torch.Tensor,
+        o_proj: torch.Tensor,
+        post_norm: torch.Tensor,
+        gate_proj: torch.Tensor,
+        up_proj: torch.Tensor,
+        down_proj: torch.Tensor,
+        cos: torch.Tensor,
+        sin: torch.Tensor,
+        eps: float,
+    ) -> tuple[torch.Tensor, ...]:
+        """The reference, and what fused kernels round: sums in float32, then each step once."""
+        tokens, width = x.shape[0], 2 * cos.shape[1]
+
+        def norm(y: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+            wide = y.float()
+            scale = torch.rsqrt(wide.square().mean(1, keepdim=True) + eps)
+            return (wide * scale * weight.float()).half()
+
+        def linear(y: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+            return F.linear(y.float(), weight.float())
+
+        def heads(y: torch.Tensor) -> torch.Tensor:
+            return y.half().view(tokens, -1, width).transpose(0, 1)
+
+        def rotated(y: torch.Tensor) -> torch.Tensor:
+            a, b = heads(y).float().chunk(2, dim=2)
+            return torch.cat([a * cos - b * sin, b * cos + a * sin], dim=2).half().float()
+
+        a = norm(x, input_norm)
+        q, k = rotated(linear(a, q_proj)), rotated(linear(a, k_proj))
+        v = heads(linear(a, v_proj))
+        k, v = (y.repeat_interleave(len(q) // len(v), dim=0) for y in (k, v))
+        later = torch.ones(tokens, tokens, dtype=torch.bool, device=x.device).triu(1)
+        scores = torch.matmul(q, k.mT) * width**-0.5
+        attended = divided_last(scores.masked_fill(later, float("-inf")), v)
+        h = linear(attended.transpose(0, 1).reshape(tokens, -1), o_proj) + x.float()
+        m = norm(h.half(), post_norm)
+        gate, up = (linear(m, weight).half().float() for weight in (gate_proj, up_proj))
+        inner = (F.silu(gate) * up).half()
+        fused = (linear(inner, down_proj) + h.half().float()).half()
+        given = (x, input_norm, q_proj, k_proj, v_proj, o_proj, post_norm, gate_proj, up_proj)
+        given = (*given, down_proj, cos, sin, eps)
+        (oracle,), (stepwise,) = self.oracle(*given), self.reference(*given)
+        return (farthest(oracle, (stepwise, fused)),)
 
     def flops(self, dims: Dims) -> int:
         """Two for each multiply-add."""
