@@ -15,6 +15,7 @@ from kernel_gym.evaluator import Evaluator
 from kernel_gym.executors.base import Executor
 from kernel_gym.judge.protocol import PROTOCOL_VERSION
 from kernel_gym.records import Evaluation, Outcome
+from kernel_gym.storage.secret import PUBLIC
 from kernel_gym.tasks.controls.kernels import KERNELS
 from kernel_gym.tasks.problem import Problem, Scale
 from kernel_gym.tasks.task import Mode, Task, modes_of
@@ -39,9 +40,15 @@ def admit_all(
 
     Args:
         problems: The problems to check.
-        executor: The executor for kernels. It decides the device.
+        executor: The executor for kernels. It decides the device. Its secret is `PUBLIC`, so that a
+            verdict is the same each time.
         jobs: The most problems at one time.
+
+    Raises:
+        ValueError: The executor has a secret.
     """
+    if executor.secret is not PUBLIC:
+        raise ValueError("the executor draws from a secret: give secret=PUBLIC for admission")
     pool = ThreadPoolExecutor(jobs)
     with Evaluator(executor.device) as evaluator:
         device = evaluator.device
@@ -60,6 +67,7 @@ def admit(problem: Problem, executor: Executor) -> AdmissionVerdict:
 
     Raises:
         AdmissionError: The machine failed, so there is no verdict.
+        ValueError: The executor has a secret.
     """
     ((_, verdict),) = admit_all([problem], executor, 1)
     if isinstance(verdict, AdmissionError):

@@ -65,6 +65,7 @@ def admit(
     from kernel_gym.devices import backend_of, describe, resolve
     from kernel_gym.executors import make_executor
     from kernel_gym.executors.supervised import DEADLINE
+    from kernel_gym.storage.secret import PUBLIC
     from kernel_gym.tasks.small_floats import require_runs_on, runs_on
 
     with one_line_errors():
@@ -78,7 +79,9 @@ def admit(
             raise typer.Exit(FAILED if mutation_test_of(fit, json) else 0)
         todo = _not_current(fit, device) if resume else fit
         deadline = backend_of(device).admission_seconds or DEADLINE
-        executor = make_executor("local", device=device, workers=workers, deadline=deadline)
+        executor = make_executor(
+            "local", device=device, workers=workers, deadline=deadline, secret=PUBLIC
+        )
     rows: list[Row] = []
     try:
         with executor:

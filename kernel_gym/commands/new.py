@@ -136,13 +136,14 @@ def _admitted(written: Written, device: str) -> list[Row]:
     """Runs admission on a new problem, keeps the verdict and returns a row for each task."""
     from kernel_gym.admission import AdmissionError, admit
     from kernel_gym.executors import make_executor
+    from kernel_gym.storage.secret import PUBLIC
     from kernel_gym.tasks import add_tasks_path, get_problem
     from kernel_gym.tasks.verdicts import store_verdict
 
     with one_line_errors(), messages.status("admission"):
         add_tasks_path(written.folder.parent)
         problem = get_problem(written.name)
-        with make_executor("local", device=device, workers=1) as executor:
+        with make_executor("local", device=device, workers=1, secret=PUBLIC) as executor:
             try:
                 verdict = admit(problem, executor)
             except AdmissionError as error:

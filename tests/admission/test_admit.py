@@ -17,6 +17,7 @@ from kernel_gym.commands.admit import _not_current
 from kernel_gym.devices import describe
 from kernel_gym.executors import make_executor
 from kernel_gym.judge.protocol import PROTOCOL_VERSION
+from kernel_gym.storage.secret import PUBLIC
 from kernel_gym.tasks import Problem, get_problem, get_task, problem_names
 from kernel_gym.tasks.problems import TASKS_PATH
 from kernel_gym.tasks.small_floats import runs_on
@@ -46,7 +47,9 @@ def executors():
     """Returns one executor per device, started on first use."""
     with contextlib.ExitStack() as stack:
         yield cache(
-            lambda device: stack.enter_context(make_executor("local", device=device, workers=2))
+            lambda device: stack.enter_context(
+                make_executor("local", device=device, workers=2, secret=PUBLIC)
+            )
         )
 
 
@@ -92,6 +95,15 @@ def test_what_is_due_is_admitted_as_the_verdict_says(name, executors):
     for mode, found in stored.devices[device].items():
         room = pytest.approx(modes[mode].head_room, rel=0.1)
         assert found.head_room == room, "times have changed: run kernel-gym admit"
+
+
+def test_an_executor_with_a_secret_admits_nothing():
+    """Its draws are other ones each time, so that verdicts could not be repeated."""
+    with (
+        make_executor("inline", device=DEVICE) as executor,
+        pytest.raises(ValueError, match="PUBLIC"),
+    ):
+        admit(get_problem("softmax"), executor)
 
 
 def test_no_control_passes_and_no_task_is_refused():

@@ -38,8 +38,9 @@ class OpenedDevice:
         """Evaluates on the device."""
         if self._evaluator is None:
             from kernel_gym.evaluator import Evaluator
+            from kernel_gym.storage.secret import PUBLIC
 
-            self._evaluator = Evaluator(self.name, seed=1)
+            self._evaluator = Evaluator(self.name, seed=1, secret=PUBLIC)
         return self._evaluator
 
     @property
