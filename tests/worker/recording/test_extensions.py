@@ -140,9 +140,9 @@ def test_a_task_in_triton_takes_no_extension(evaluator):
 
 def test_texts_of_an_extension_are_screened_as_sources_in_hip():
     assert screen(module(LAUNCH), "hip").rejection == ""
-    found = screen(module(LAUNCH.replace("x = x.", 'system("ls"); x = x.')), "hip").rejection
-    assert found.startswith("in a text of the extension, line")
-    assert "starts a process" in found
+    rejection = screen(module(LAUNCH.replace("x = x.", 'system("ls"); x = x.')), "hip").rejection
+    assert rejection.startswith("in a text of the extension, line")
+    assert "starts a process" in rejection
     assert "import of 'ctypes'" in screen("import ctypes\n" + module(LAUNCH), "hip").rejection
 
 
