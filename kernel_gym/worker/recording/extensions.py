@@ -27,7 +27,7 @@ from kernel_gym.worker.hip.connection import Connection
 from kernel_gym.worker.recording.runtime import RecordingRuntime
 
 MODULE = "torch.utils.cpp_extension"
-_BINDINGS = "\nPYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {{\n{lines}\n}}\n"
+_BINDINGS = "\nPYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {{\n{lines}\n}}"
 
 
 class InlineExtensions:
