@@ -21,7 +21,13 @@ if TYPE_CHECKING:
     from kernel_gym.analysis.estimators import Estimate
     from kernel_gym.report.leaderboard import Board, Row
 
-POLICIES = {"baseline": 1, "examples": 3, "search": 8, "reflective:no-reflector:search": 8}
+POLICIES = {
+    "baseline": 1,
+    "examples": 3,
+    "search": 8,
+    "inductor": 1,
+    "reflective:no-reflector:search": 8,
+}
 """Policies with the most submissions that each may make on a task."""
 SUITE, DEVICE, SEED = "quickstart", "sim:gfx942", 0
 COMMAND = "python -m benchmarks leaderboard"

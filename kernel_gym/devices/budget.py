@@ -15,6 +15,9 @@ from kernel_gym.sandbox.processor_times import read_proc
 
 HOST_SECONDS = 40.0
 """Limit for host code and compilers. Most honest candidates take 1 to 3 s, the slowest 11 s."""
+EXTENSION_SECONDS = 60.0
+"""Host seconds more for a candidate that builds a PyTorch extension. PyTorch's headers take up to
+40 s of a busy machine, although they are precompiled."""
 RESERVE = 5.0
 """Seconds of host time that a candidate must have left when it is charged for kept results.
 Otherwise it makes them itself."""
@@ -51,6 +54,12 @@ class HostBudget:
     wall: float = WALL_SECONDS
     stated: str = field(default="", init=False)
     """Which limit was reached first, in words."""
+    _allowed: float = field(default=HOST_SECONDS, init=False)
+
+    def grant(self, host: float) -> None:
+        """Adds seconds of host time."""
+        self.host += host
+        self._allowed += host
 
     def reached(self, spent: Spent) -> bool:
         """Whether the current request has reached a limit of host code or of the simulated GPU."""
@@ -62,7 +71,7 @@ class HostBudget:
         self.simulated -= spent.simulated
         self.wall -= spent.wall
         if self.host <= 0:
-            self._state(f"{HOST_SECONDS:.0f} s of host time")
+            self._state(f"{self._allowed:.0f} s of host time")
         elif self.simulated <= 0:
             self._state(f"{SIMULATED_SECONDS:.0f} s of the simulated GPU's processor")
 

@@ -15,8 +15,9 @@ from kernel_gym.devices.built_sources import BuildResult, BuiltSources, key_of
 from kernel_gym.devices.failures import describe_exit
 from kernel_gym.devices.meter import Meter
 from kernel_gym.devices.sim import hip_files as hip
-from kernel_gym.devices.sim.precompiled import precompiled_for, speaks_of_headers
+from kernel_gym.devices.sim.precompiled import precompiled_for, prepare, speaks_of_headers
 from kernel_gym.devices.sim.toolchain import HipToolchain, hip_toolchain
+from kernel_gym.devices.sim.torch_headers import EXTENSION_BEGINNING, with_torch
 from kernel_gym.protocol.request import encode
 from kernel_gym.protocol.worker import BuildHip
 from kernel_gym.sandbox import failures
@@ -34,6 +35,10 @@ LIMITS = WorkerLimits(
     memory=1 << 30, file_size=32 << 20, home_size=256 << 20, processes=64, cpu_seconds=120
 )
 """Limits of a compiler. Clang takes 0.2 GiB for sources of a few hundred lines."""
+HEADER_LIMITS = WorkerLimits(
+    memory=4 << 30, file_size=240 << 20, home_size=1 << 30, processes=64, cpu_seconds=600
+)
+"""Limits of a compiler that precompiles headers, which are trusted. PyTorch's take a minute."""
 SYSTEM_FOLDERS = (
     *("/usr/bin", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/libexec", "/usr/include"),
     *("/bin", "/lib", "/lib32", "/lib64", "/etc/alternatives", "/etc/ld.so.cache"),
@@ -70,6 +75,7 @@ def compile_source(
     budget: HostBudget | None = None,
     family: Family | None = None,
     kept: BuiltSources | None = None,
+    limits: WorkerLimits = LIMITS,
 ) -> BuildResult | Failed:
     """Builds a source.
 
@@ -80,6 +86,7 @@ def compile_source(
             kept result, too.
         family: The candidate's processes, which share a memory limit with the compiler.
         kept: Earlier results, which are used and added to; None builds in any case.
+        limits: What the compiler may use.
 
     Raises:
         InfraError: The process could not be started, or the machine is overloaded.
@@ -94,7 +101,7 @@ def compile_source(
     child: Child | None = None
     try:
         child = shared_template().fork(
-            "compiler", [], options, LIMITS, family=family, buffers=len(recipe.results)
+            "compiler", [], options, limits, family=family, buffers=len(recipe.results)
         )
         child.channel.recv(GUARD_SECONDS)
     except (TemplateError, ChannelError) as error:
@@ -138,9 +145,34 @@ def compile_hip(
     return compile_source(recipe, limit, budget, family, _BUILT_SOURCES)
 
 
+def compile_extension(
+    source: str, arch: str, limit: float, budget: HostBudget | None, family: Family | None
+) -> BuildResult | Failed:
+    """Builds a PyTorch extension in HIP, with the results of `compile_hip`.
+
+    The library is a Python module. PyTorch's and HIP's headers stand before the source.
+
+    Raises:
+        InfraError: A part of the toolchain is missing, or the headers do not compile.
+    """
+    headers = prepare(with_torch(_toolchain(arch)), EXTENSION_BEGINNING, _build_trusted)
+    if headers is None:
+        raise InfraError("PyTorch's headers do not compile with HIP's: run kernel-gym doctor")
+    includes = "".join(f"#include <{name}>\n" for name in EXTENSION_BEGINNING)
+    recipe = BuildRecipe(
+        hip.files(f"{includes}#line 1\n{source}"),
+        headers.commands(),
+        (hip.ASSEMBLER, hip.LIBRARY),
+        (str(headers.folder),),
+        in_turn=True,
+    )
+    return compile_source(recipe, limit, budget, family, _BUILT_SOURCES)
+
+
 def _build_trusted(commands: list[list[str]], results: Sequence[str]) -> Sequence[bytes] | None:
     """Builds files of this project; None if the compiler fails."""
-    built = compile_source(BuildRecipe({}, commands, results), GUARD_SECONDS)
+    recipe = BuildRecipe({}, commands, results)
+    built = compile_source(recipe, GUARD_SECONDS, limits=HEADER_LIMITS)
     return built.results if isinstance(built, BuildResult) else None
 
 

@@ -101,10 +101,11 @@ class PlanRecordings:
     Args:
         task: What the candidate solves.
         ask: Sends a request to the recorder.
+        returns: Whether the candidate returns its outputs; a launcher in HIP gets them.
     """
 
-    def __init__(self, task: Task, ask: Ask) -> None:
-        self._task, self._ask = task, ask
+    def __init__(self, task: Task, ask: Ask, returns: bool) -> None:
+        self._task, self._ask, self._returns = task, ask, returns
         self._kept: OrderedDict[str, PlannedCall] = OrderedDict()
         self._known: dict[str, str] = {}  # digests by shape and values, also of plans not kept
         self._told: dict[str, Request] = {}  # answers within one call, by question
@@ -137,7 +138,7 @@ class PlanRecordings:
             The plan, or the candidate's failure: its host code fails or needs data, the plan is
             malformed, or the two recordings differ.
         """
-        request = sketch(self._task, inputs, dims)
+        request = sketch(self._task, inputs, dims, self._returns)
         key = form_key(request)
         if key in self._kept:
             self._kept.move_to_end(key)
@@ -177,7 +178,7 @@ class PlanRecordings:
         Returns:
             The candidate's failure, if a recording fails or has another plan.
         """
-        request = sketch(self._task, inputs, dims)
+        request = sketch(self._task, inputs, dims, self._returns)
         kept = self._kept.get(form_key(request))
         if kept is None:
             return None
@@ -274,13 +275,22 @@ def form_key(request: Request) -> str:
     return json.dumps(encode(request)[0], sort_keys=True)
 
 
-def sketch(task: Task, inputs: Mapping[str, Value], dims: Mapping[str, int]) -> messages.RecordCall:
-    """Returns the request to a recorder for a call: shapes and types, no values."""
+def sketch(
+    task: Task, inputs: Mapping[str, Value], dims: Mapping[str, int], returns: bool
+) -> messages.RecordCall:
+    """Returns the request to a recorder for a call: shapes and types, no values.
+
+    Args:
+        task: What the candidate solves.
+        inputs: The arguments, by name.
+        dims: The dimensions of the call.
+        returns: Whether the candidate returns its outputs; a launcher in HIP gets them.
+    """
     args: messages.ArenaArguments = [
         _sketched(value) if isinstance(value, torch.Tensor) else messages.Scalar(value)
         for value in inputs.values()
     ]
-    if task.language != "hip":
+    if returns:
         return messages.RecordCall(args, [])
     args += map(_sketched, sketched_outputs(task.problem, dims).values())
     args += [messages.Scalar(size) for size in task.problem.c_sizes(dims).values()]

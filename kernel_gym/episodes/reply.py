@@ -10,7 +10,7 @@ _FENCED = re.compile(r"^[ \t]*```[^\n`]*\n(.*?)(?:^[ \t]*```|\Z)", re.DOTALL | r
 _THOUGHT_ENDS = "</think>"
 _DEFINITIONS = {
     "triton": r"^(?:async[ \t]+)?(?:def[ \t]+{name}\b|{name}[ \t]*=)",
-    "hip": r"\b{name}\s*\([^;{{}}]{{0,4000}}\)\s*\{{",
+    "hip": r"\b{name}\s*\([^;{{}}]{{0,4000}}\)\s*\{{|^def[ \t]+{name}\b",
 }
 """Patterns that match the definition of a function, by the language of the task."""
 

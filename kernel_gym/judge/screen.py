@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from kernel_gym.judge.comments import without_comments
 from kernel_gym.judge.protocol import MAX_SOURCE_BYTES
+from kernel_gym.tasks.extension import is_extension
 
 FORBIDDEN_MODULES = frozenset(
     "ctypes cffi subprocess multiprocessing threading concurrent socket http urllib requests "
@@ -54,6 +55,8 @@ def screen(source: str, language: str) -> Screened:
         return Screened("the source is empty")
     if "\0" in source or any("\ud800" <= c <= "\udfff" for c in source):
         return Screened("the source is not plain UTF-8 text")
+    if is_extension(source, language):
+        return _screen_extension(source)
     return _screen_hip(source) if language == "hip" else _screen_python(source)
 
 
@@ -76,6 +79,20 @@ def _screen_hip(source: str) -> Screened:
             line = code[: match.start()].count("\n") + 1
             return Screened(f"line {line}: {match.group(0).strip()[:80]!r} {what}")
     return Screened()
+
+
+def _screen_extension(source: str) -> Screened:
+    """Screens a module, and its texts as sources in HIP."""
+    screened = _screen_python(source)
+    try:
+        nodes = list(ast.walk(parse(source)))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return screened
+    texts = [n.value for n in nodes if isinstance(n, ast.Constant) and isinstance(n.value, str)]
+    rejected = [found for found in map(_screen_hip, texts) if found.rejection]
+    if screened.rejection or not rejected:
+        return screened
+    return Screened(f"in a text of the extension, {rejected[0].rejection}")
 
 
 def _screen_python(source: str) -> Screened:

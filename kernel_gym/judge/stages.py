@@ -22,6 +22,7 @@ from kernel_gym.judge.second_opinion import with_second_opinion
 from kernel_gym.judge.timing.baselines import tuned
 from kernel_gym.judge.timing.methods import method_of
 from kernel_gym.records import COMPILER_RACE, Outcome, Stage
+from kernel_gym.tasks.extension import is_extension
 from kernel_gym.tasks.problem import Problem, TensorArg
 from kernel_gym.tasks.sampling import adversarial_workloads, train_workloads, unseen_workloads
 from kernel_gym.tasks.workload import Split, Workload
@@ -41,7 +42,8 @@ def screen_source(attempt: Attempt) -> Verdict | None:
 
 def build(attempt: Attempt) -> Verdict | None:
     """Loads the candidate in a fresh worker, as the device's timing method needs it."""
-    if attempt.task.language == "triton":
+    language = attempt.task.language
+    if language == "triton" or is_extension(attempt.source, language):
         error = _syntax_error(attempt.source)
         if error:
             return Verdict(Outcome.COMPILE_ERROR, error)

@@ -86,6 +86,7 @@ class LoadOnSimulator(Request, verb="load"):
     """Builds and loads a candidate. For HIP the compiler has made two files of it."""
 
     language: str = parsed(fields.text)
+    """"triton", "hip", or "extension" for a module that builds an extension in HIP."""
     entry: str = parsed(fields.text)
     """Name of the function to call."""
     source: str = parsed(fields.text)
@@ -97,6 +98,15 @@ class LoadOnSimulator(Request, verb="load"):
     """For HIP: the shared object of the host side."""
     plain: bool = parsed(fields.truth, False)
     """For Triton: compile without optional passes, for a second opinion."""
+
+
+class TellExtension(Request, verb="extension"):
+    """Gives a module the extension whose source it has sent, as the compiler has built it."""
+
+    assembler: bytes = raw()
+    """The text of the device side."""
+    library: bytes = raw()
+    """The host side, a Python module."""
 
 
 # -- a recorder, which has no device

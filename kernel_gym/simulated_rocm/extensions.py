@@ -13,7 +13,6 @@ import importlib.util
 import os
 import subprocess
 import sys
-import sysconfig
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,12 +20,10 @@ from typing import Any
 import torch
 
 from kernel_gym.devices.sim.read_headers import are_unchanged, keep_read_files
+from kernel_gym.devices.sim.torch_headers import TORCH, header_words
 from kernel_gym.simulated_rocm.folders import compiler_folder
 
 DEVICE_SOURCES = (".hip", ".cu")
-HEADERS = Path(__file__).with_name("torch_include")
-"""Headers that PyTorch has only in its builds for GPUs."""
-_TORCH = Path(torch.__file__).parent
 _BINDINGS = """
 PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {{
 {lines}
@@ -135,18 +132,14 @@ def _built(
         language = [] if is_device else ["-x", "c++"]
         words = [*_common(name), *(device if is_device else host), *language, "-c", str(file)]
         objects.append(_once(words, [Path(file)], folder, ".o"))
-    libraries = f"-L{_TORCH / 'lib'}", "-ltorch", "-ltorch_cpu", "-lc10", "-ltorch_python"
-    where = f"-Wl,-rpath,{_TORCH / 'lib'}"
+    libraries = f"-L{TORCH / 'lib'}", "-ltorch", "-ltorch_cpu", "-lc10", "-ltorch_python"
+    where = f"-Wl,-rpath,{TORCH / 'lib'}"
     return _once(["-shared", *map(str, objects), *libraries, where, *link], objects, folder, ".so")
 
 
 def _common(name: str) -> list[str]:
-    includes = (HEADERS, _TORCH / "include", _TORCH / "include/torch/csrc/api/include")
-    return [
-        *(f"-I{path}" for path in (*includes, sysconfig.get_path("include"))),
-        *("-fPIC", "-w", "-O2", "-std=c++20", f"-DTORCH_EXTENSION_NAME={name}"),
-        *("-DTORCH_API_INCLUDE_EXTENSION_H", "-DUSE_ROCM", "-D__HIP_NO_HALF_CONVERSIONS__=1"),
-    ]
+    words = header_words()
+    return [*words, "-std=c++20", "-fPIC", "-O2", f"-DTORCH_EXTENSION_NAME={name}"]
 
 
 def _once(words: list[str], inputs: Sequence[Path], folder: Path, suffix: str) -> Path:

@@ -120,3 +120,12 @@ def test_a_simulated_gpu_that_is_lost_in_a_call_twice_is_the_candidates_failure(
     assert result.outcome is Outcome.RUNTIME_ERROR
     assert "in each of 2 tries: the simulated device failed" in result.message
     assert len(tries) == 2
+
+
+def test_seconds_that_are_granted_count_in_the_limit_and_in_its_name():
+    budget = HostBudget()
+    budget.grant(60.0)
+    budget.draw(Spent(host=99.0))
+    assert not budget.used_up
+    budget.draw(Spent(host=2.0))
+    assert "100 s of host time" in budget.overrun

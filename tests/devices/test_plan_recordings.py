@@ -23,7 +23,7 @@ def test_a_recorder_that_only_asks_has_made_no_plan():
     task = get_task("triton2triton/softmax")
     workload = train_workloads(task.problem, Scale.SIM)[0]
     question = {"ask": "seconds", "first": 0, "plan": write_plan(PLAN)[0], "refused": []}
-    recordings = PlanRecordings(task, lambda request: ChannelMessage(question, ()))
+    recordings = PlanRecordings(task, lambda request: ChannelMessage(question, ()), returns=True)
     recorded = recordings.record(
         make_inputs(task.problem, workload, 0), workload.dims, lambda plan, first: 1e-6
     )

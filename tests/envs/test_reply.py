@@ -59,3 +59,8 @@ def test_a_hostile_reply_takes_no_time():
     for text in ("softmax(" * 20_000, "```\n" * 50_000, "```x" * 50_000, "softmax\n" * 50_000):
         for task in (TRITON, HIP):
             extract_source(fenced(text), task)
+
+
+def test_a_module_with_an_extension_defines_the_entry_point_in_python():
+    source = "module = load_inline(name='x')\ndef softmax(x):\n    return module.run(x)\n"
+    assert extract_source(fenced(source, "y = softmax(x)\n"), HIP) == source

@@ -116,7 +116,7 @@ class PlanProgram:
     ) -> None:
         self._task, self._recorder, self._memory = task, recorder, memory
         self._slot, self._most = slot, most_bytes
-        self._recordings = PlanRecordings(task, recorder.ask)
+        self._recordings = PlanRecordings(task, recorder.ask, returns=True)
 
     def load(self, source: str) -> Failed | None:
         """Loads a source into the recorder."""
@@ -228,7 +228,7 @@ class ReferenceProgram:
         self, slot: LauncherSlot, inputs: Mapping[str, Value], dims: Mapping[str, int]
     ) -> LoadedCall | Failed:
         """Has a launcher load the code for a form."""
-        request = sketch(self._task, inputs, dims)
+        request = sketch(self._task, inputs, dims, returns=True)
         key = self._forms.setdefault(form_key(request), object())
         form = [_reference_argument(value) for value in inputs.values()]
         try:

@@ -14,8 +14,9 @@ from typing import Any, TypeVar
 import torch
 
 from kernel_gym.devices.base import Audit, Call, DeviceLostError, Failed, FailureKind
+from kernel_gym.devices.budget import EXTENSION_SECONDS
 from kernel_gym.devices.failures import describe_fault
-from kernel_gym.devices.hip_build import compile_hip, launcher_outputs
+from kernel_gym.devices.hip_build import compile_extension, compile_hip, launcher_outputs
 from kernel_gym.devices.operators import MAX_READ_BYTES
 from kernel_gym.devices.plan_recordings import (
     ExecutedPlan,
@@ -42,6 +43,7 @@ from kernel_gym.protocol import worker as messages
 from kernel_gym.protocol.fields import ELEMENT_TYPES
 from kernel_gym.protocol.request import Request, encode
 from kernel_gym.sandbox.channel import ChannelError, ChannelMessage, ChannelTimeout
+from kernel_gym.tasks import extension
 from kernel_gym.tasks.problem import Value
 from kernel_gym.tasks.task import Task
 
@@ -61,12 +63,15 @@ class PlannedSession(SimSession):
 
     def __init__(self, task: Task, options: SimOptions, kernels: KernelFile | None = None) -> None:
         self._kernels, self._plans = kernels, options.plans
+        self._returns = task.language != "hip"
+        """Whether the candidate returns its outputs; a launcher in HIP gets them."""
         self._most_read = MAX_CONSTANTS_BYTES if options.resident else MAX_READ_BYTES
         super().__init__(task, options)
 
     @cached_property
     def _recordings(self) -> PlanRecordings:
-        return PlanRecordings(self._task, partial(_ask_recorder, self._worker, self._kernels))
+        ask = partial(_ask_recorder, self._worker, self._kernels)
+        return PlanRecordings(self._task, ask, self._returns)
 
     def _worker_role(self) -> tuple[str, list[int], dict[str, object]]:
         options = {"operators": self._task.problem.recorded, "memory": MEMORY, "arch": self._arch}
@@ -78,6 +83,8 @@ class PlannedSession(SimSession):
         self.__dict__.pop("_recordings", None)  # another source has plans of its own
         # Gluon names LDS and its waits itself
         self._waits_by_compiler = self._task.language == "triton" and "gluon" not in source
+        is_extension = extension.is_extension(source, self._task.language)
+        self._returns = is_extension or self._task.language != "hip"
         if self._plans is not None and self._plans.again:
             return None
         if self._kernels is not None:
@@ -85,6 +92,8 @@ class PlannedSession(SimSession):
         language = language or self._task.language
         plain = self._options.plain
         request = messages.LoadOnSimulator(language, self._task.entry, source, plain=plain)
+        if is_extension:
+            return self._load_extension(replace(request, language="extension"))
         if self._task.language == "hip":
             built = compile_hip(source, self._arch, LOAD_SECONDS, self._budget, self._family)
             if isinstance(built, Failed):
@@ -94,6 +103,24 @@ class PlannedSession(SimSession):
             request = replace(request, outputs=outputs, assembler=assembler, library=library)
         answer = self._worker.ask(request, LOAD_SECONDS)
         return answer if isinstance(answer, Failed) else None
+
+    def _load_extension(self, request: messages.LoadOnSimulator) -> Failed | None:
+        """Loads a module and builds the extension that it asks for. A recorder has no compiler."""
+        asked = self._worker.exchange(request, LOAD_SECONDS)
+        if isinstance(asked, Failed):
+            return asked
+        if asked.header.get("ask") != "extension":
+            return None  # a module without an extension: its calls show what it is
+        source = asked.header.get("source")
+        if not isinstance(source, str):
+            return self._worker.fail(Failed(FailureKind.COMPILE, "the extension has no source"))
+        if self._budget is not None:
+            self._budget.grant(EXTENSION_SECONDS)
+        built = compile_extension(source, self._arch, EXTENSION_SECONDS, self._budget, self._family)
+        if isinstance(built, Failed):
+            return self._worker.fail(built)  # the recorder still waits
+        loaded = self._worker.exchange(messages.TellExtension(*built.results), LOAD_SECONDS)
+        return loaded if isinstance(loaded, Failed) else None
 
     def second_opinion(self) -> PlannedSession:
         """Opens a session with a compiler that leaves out optional passes."""
@@ -153,12 +180,15 @@ class PlannedSession(SimSession):
         self, inputs: Mapping[str, Value], dims: Mapping[str, int]
     ) -> PlannedCall | Failed:
         if self._plans is not None and self._plans.again:
-            return self._plans.find(form_key(sketch(self._task, inputs, dims)), inputs)
+            return self._plans.find(form_key(self._sketch(inputs, dims)), inputs)
         time_steps = partial(self._time_steps, inputs, dims)
         call = self._recordings.record(inputs, dims, time_steps, self._may_read(inputs, dims))
         if self._plans is not None and isinstance(call, PlannedCall):
-            self._plans.keep(form_key(sketch(self._task, inputs, dims)), inputs, call)
+            self._plans.keep(form_key(self._sketch(inputs, dims)), inputs, call)
         return call
+
+    def _sketch(self, inputs: Mapping[str, Value], dims: Mapping[str, int]) -> messages.RecordCall:
+        return sketch(self._task, inputs, dims, self._returns)
 
     def _repeated(self, inputs: Mapping[str, Value], dims: Mapping[str, int]) -> Failed | None:
         """Records a call again and again; stored plans have no recorder."""
@@ -240,7 +270,7 @@ class PlannedSession(SimSession):
         try:
             self._ask_device(begin)
             buffers = self._place_inputs(inputs)
-            outputs = self._place_outputs(dims) if self._task.language == "hip" else []
+            outputs = [] if self._returns else self._place_outputs(dims)
             done = self._run(plan, [*buffers.values(), *outputs])
             if isinstance(done, Failed):
                 result: Result | Failed = self._failed(done, begin)

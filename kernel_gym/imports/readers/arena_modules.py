@@ -1,7 +1,7 @@
 """HIP tasks of AgentKernelArena: a PyTorch module, and a HIP file that an extension is built from.
 
-A candidate is a launcher in HIP that the prompt shows, as in our own HIP tasks. Extensions are no
-candidates: their host code would be compiled against PyTorch in each evaluation.
+A candidate is a launcher in HIP that the prompt shows, or a Python module with `load_inline`, as in
+our own HIP tasks.
 """
 
 from __future__ import annotations

@@ -21,6 +21,7 @@ from kernel_gym.protocol.request import RequestDispatcher
 from kernel_gym.sandbox import confine, failures
 from kernel_gym.sandbox.channel import Channel
 from kernel_gym.worker.recording import cubin, hsaco
+from kernel_gym.worker.recording.extensions import InlineExtensions
 from kernel_gym.worker.recording.operators import OperatorRecording
 from kernel_gym.worker.recording.properties import host_properties
 from kernel_gym.worker.recording.questions import JudgeQuestions
@@ -74,6 +75,7 @@ class RecordingWorker:
             cubin.install(self.runtime, gpu)
         elif gpu is not None:
             hsaco.install()
+        self._extensions = InlineExtensions(judge, self.runtime)
         self.pieces: tuple[bytes, ...] = ()
         """Code objects and constants, which follow the JSON of the answer."""
         self.candidate: Candidate | None = None
@@ -109,7 +111,8 @@ class RecordingWorker:
 
             if plain:
                 plain_compiler.install()
-            self.candidate = triton_module.load(source, entry)
+            with self._extensions.loading(language):
+                self.candidate = self._extensions.watched(triton_module.load(source, entry))
         return {}
 
     def record(self, args: messages.ArenaArguments, outputs: list[int]) -> dict[str, Any]:

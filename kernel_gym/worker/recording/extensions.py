@@ -1,0 +1,173 @@
+"""PyTorch extensions in HIP as candidates: `load_inline` in a process that starts no compiler.
+
+The recorder sends the judge the source of the extension. A confined compiler builds it as it
+builds every source in HIP, and the recorder imports the library that comes back. Host code of the
+extension runs here alone: its launches become steps of the plan, and it has no device.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import importlib.util
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import torch
+
+from kernel_gym.protocol import worker as messages
+from kernel_gym.protocol.request import decode
+from kernel_gym.sandbox.channel import Channel
+from kernel_gym.sandbox.failures import BuildError
+from kernel_gym.worker.hip.connection import Connection
+from kernel_gym.worker.recording.runtime import RecordingRuntime
+
+MODULE = "torch.utils.cpp_extension"
+_BINDINGS = "\nPYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {{\n{lines}\n}}"
+
+
+class InlineExtensions:
+    """Builds the extension of a candidate, and finds the errors of its HIP calls.
+
+    Args:
+        judge: The pipe, on which the judge waits for the answer to a load.
+        runtime: The driver of the recorder.
+    """
+
+    def __init__(self, judge: Channel, runtime: RecordingRuntime) -> None:
+        self._judge, self._runtime = judge, runtime
+        self._language = ""
+        self._connection: Connection | None = None
+        stand_in: Any = ModuleType(MODULE, "PyTorch's functions, as a candidate has them.")
+        stand_in.load_inline, stand_in.load = self.load_inline, _load
+        stand_in.CUDA_HOME = stand_in.ROCM_HOME = None
+        sys.modules[MODULE] = stand_in
+        torch.utils.cpp_extension = stand_in
+
+    @contextlib.contextmanager
+    def loading(self, language: str) -> Iterator[None]:
+        """Permits an extension while a source is loaded.
+
+        Args:
+            language: That of `LoadOnSimulator`.
+        """
+        self._language = language
+        try:
+            yield
+        finally:
+            self._language = ""
+
+    def watched(self, function: Callable[..., object]) -> Callable[..., object]:
+        """Returns a function that raises the first error of the HIP calls of each call."""
+        connection = self._connection
+        if connection is None:
+            return function
+
+        def call(*args: object) -> object:
+            connection.error = None
+            result = function(*args)
+            if connection.error is not None:
+                raise connection.error
+            return result
+
+        return call
+
+    def load_inline(
+        self,
+        name: str,
+        cpp_sources: str | Sequence[str],
+        cuda_sources: str | Sequence[str] | None = None,
+        functions: str | Sequence[str] | Mapping[str, str] | None = None,
+        **options: Any,
+    ) -> ModuleType:
+        """Builds and imports an extension, as PyTorch's function does.
+
+        Of the options only the macros among the flags count.
+
+        Raises:
+            BuildError: It is not called while the candidate is loaded, or it is called twice, or
+                there is no device code.
+        """
+        self._check(name, cuda_sources)
+        flags = [*(options.get("extra_cflags") or ()), *(options.get("extra_cuda_cflags") or ())]
+        source = inline_source(name, cpp_sources, cuda_sources, functions, flags)
+        self._judge.send({"ask": "extension", "source": source})
+        message = self._judge.recv()
+        told = decode(messages.TellExtension, message.header, message.buffers)
+        path = Path(os.environ["TMPDIR"]) / f"{name}.so"
+        path.write_bytes(told.library)
+        self._connection = Connection(self._runtime, told.assembler)
+        return _imported(name, path)
+
+    def _check(self, name: object, device: object) -> None:
+        if self._language not in ("", "extension"):
+            raise BuildError("load_inline builds HIP: found a task in Triton, expected one in HIP")
+        if not self._language:
+            raise BuildError("load_inline was called late: call it at the top of the module")
+        if self._connection is not None:
+            raise BuildError("load_inline was called twice: put all functions in one extension")
+        if not (isinstance(name, str) and name.isidentifier() and name.isascii()):
+            raise BuildError(f"load_inline: the name is {name!r}, expected an identifier")
+        if not device:
+            raise BuildError("load_inline: cuda_sources is empty, expected kernels in HIP")
+
+
+def inline_source(
+    name: str,
+    host: str | Sequence[str],
+    device: str | Sequence[str] | None,
+    functions: str | Sequence[str] | Mapping[str, str] | None,
+    flags: Sequence[object] = (),
+) -> str:
+    """Returns one source with both sides of an extension and its bindings.
+
+    Args:
+        name: Name of the module.
+        host: Texts in C++.
+        device: Texts in HIP.
+        functions: Names of the functions that the module has; a mapping also has their docstrings.
+        flags: The compiler's flags. Those that define macros become lines of the source.
+    """
+    words = [str(flag).removeprefix("-D") for flag in flags if str(flag).startswith("-D")]
+    macros = [f"#define {word.replace('=', ' ', 1)}" for word in words]
+    parts = [f"#define TORCH_EXTENSION_NAME {name}", *macros, *_texts(host), *_texts(device or ())]
+    if functions:
+        names = [functions] if isinstance(functions, str) else list(functions)
+        lines = "\n".join(f'  m.def("{each}", &{each});' for each in names)
+        parts.append(_BINDINGS.format(lines=lines))
+    return "\n".join(parts) + "\n"
+
+
+def _texts(given: str | Sequence[str]) -> list[str]:
+    return [given] if isinstance(given, str) else list(given)
+
+
+def _load(*_: object, **__: object) -> ModuleType:
+    """Refuses to build files: a candidate has none.
+
+    Raises:
+        BuildError: Always.
+    """
+    raise BuildError("cpp_extension.load reads files: use load_inline with the sources as texts")
+
+
+def _imported(name: str, path: Path) -> ModuleType:
+    """Imports a library that refers to PyTorch's without naming them."""
+    for library in ("libtorch_python.so", "libtorch_cpu.so", "libc10.so"):
+        where = Path(torch.__file__).parent / "lib" / library
+        ctypes.CDLL(str(where), mode=ctypes.RTLD_GLOBAL)
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None  # a path with this suffix always has a loader
+    assert spec.loader is not None
+    try:
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+    except ImportError as error:
+        missing = str(error).split(":", 1)[-1].strip()
+        raise BuildError(f"the extension does not load: {missing}") from None
+    sys.modules[name] = module
+    return module
