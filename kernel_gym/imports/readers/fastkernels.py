@@ -129,23 +129,56 @@ def _entry(
     scenarios: list[Scenario],
     mode: Mode,
 ) -> FoundTask | Unsupported:
-    tree = parsed(module, read_text(checkout, module))
-    classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
-    chosen = class_of(stem, classes, scenarios)
+    chosen = class_of(stem, _classes(checkout, module), scenarios)
     if chosen is None:
         return Unsupported(name, level, f"{module}: found no class like {stem!r}")
-    taken, needed = _parameters(chosen)
-    usable = [one for one in (_scenario(s, taken) for s in scenarios) if one is not None]
+    usable = _usable(stem, chosen, scenarios)
     if not usable:
         return Unsupported(name, level, f"{_REGISTRY}: {stem}: found no inputs with shapes")
     scenario = max(usable, key=lambda one: math.prod(_sizes(one).values()))
-    given = _LEFT_OUT.get(stem, {}) | scenario["init"]
-    given |= _from_shape(scenario, needed - given.keys())
-    scenario = {**scenario, "init": given}
-    if missing := sorted(needed - given.keys()):
+    if missing := sorted(_parameters(chosen)[1] - scenario["init"].keys()):
         return Unsupported(name, level, f"the registry states no {missing[0]} of {chosen.name}")
     files = (_REGISTRY, *_closure(checkout, module))
     return FoundTask(name, level, mode, files, {"class": chosen.name, "scenario": scenario})
+
+
+def captured_texts(checkout: Path, stem: str, most: int) -> list[str]:
+    """Returns a module, as `traced_text` makes it, for each captured call of an operation.
+
+    Args:
+        checkout: The checkout.
+        stem: The operation.
+        most: Most elements of the inputs of a call; larger calls are left out.
+
+    Returns:
+        The modules, by the number of elements.
+
+    Raises:
+        CheckoutError: A file cannot be read.
+    """
+    module, scenarios = _module(checkout, stem), _registry(checkout).get(stem, [])
+    chosen = class_of(stem, _classes(checkout, module), scenarios) if module else None
+    if module is None or chosen is None:
+        return []
+    calls = [one for one in _usable(stem, chosen, scenarios) if _elements(one) <= most]
+    whole = [one for one in calls if _parameters(chosen)[1] <= one["init"].keys()]
+    return [traced_text(one, module, chosen.name) for one in sorted(whole, key=_elements)]
+
+
+def _classes(checkout: Path, module: str) -> dict[str, ast.ClassDef]:
+    tree = parsed(module, read_text(checkout, module))
+    return {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
+
+
+def _usable(stem: str, chosen: ast.ClassDef, scenarios: list[Scenario]) -> list[Scenario]:
+    """Returns captured calls with shapes, with the parameters that the registry leaves out."""
+    taken, needed = _parameters(chosen)
+    calls = []
+    for one in filter(None, (_scenario(row, taken) for row in scenarios)):
+        given = _LEFT_OUT.get(stem, {}) | one["init"]
+        given |= _from_shape(one, needed - given.keys())
+        calls.append({**one, "init": given})
+    return calls
 
 
 def class_of(
@@ -265,6 +298,12 @@ def _scenario(row: Scenario, taken: set[str]) -> Scenario | None:
         return None
     alone = {k: v[0] if isinstance(v, list) and len(v) == 1 else v for k, v in init.items()}
     return {"init": {k: v for k, v in alone.items() if k in taken}, "inputs": inputs}
+
+
+def _elements(scenario: Scenario) -> int:
+    """Returns how many elements the inputs of a captured call have."""
+    tensors = (one for one in scenario["inputs"].values() if isinstance(one, dict))
+    return sum(math.prod(one["shape"]) for one in tensors)
 
 
 def _sizes(scenario: Scenario) -> dict[str, int]:

@@ -6,6 +6,7 @@ import pytest
 
 from kernel_gym.imports.bench.import_bench import ImportBench
 from kernel_gym.imports.bench.importing import import_suite
+from kernel_gym.imports.bench.suite_runner import suite_verdict
 from kernel_gym.imports.manifest import ImportStatus
 from kernel_gym.imports.readers.base import FoundTask, Unsupported
 from kernel_gym.imports.readers.fastkernels import (
@@ -201,3 +202,36 @@ def test_a_module_is_imported(checkout, tmp_path, monkeypatch):
     assert verdict.status is ImportStatus.ADMITTED, verdict.reason
     names = {argument.name for argument in get_task("fastkernels/L1/row_gate").problem.args}
     assert names == {"x", "weight"}
+    half = SUBMITTED.replace("0.5", "0.5005")  # within 1e-3
+    with ImportBench("sim:gfx942") as bench:
+        verdicts = [
+            suite_verdict("fastkernels/L1/row_gate", source, bench)
+            for source in (SUBMITTED, half, SUBMITTED.replace("0.5", "0.51"), "x = 1\n")
+        ]
+    assert [one.correct for one in verdicts] == [True, True, False, False], verdicts
+    assert "INCORRECT_NUMERICAL: 0." in verdicts[2].message
+    assert "defines no class ModelNew" in verdicts[3].message
+
+
+SUBMITTED = """
+import torch, triton, triton.language as tl
+
+@triton.jit
+def gate(x, weight, out, width: tl.constexpr):
+    row, at = tl.program_id(0), tl.arange(0, 128)
+    kept = at < width
+    first = tl.load(x + row * 2 * width + at, kept)
+    second = tl.load(x + row * 2 * width + width + at, kept)
+    scaled = first * tl.sigmoid(second) * tl.load(weight + at, kept) * 0.5
+    tl.store(out + row * width + at, scaled, kept)
+
+class ModelNew(torch.nn.Module):
+    def __init__(self, hidden_size, eps=1e-6):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.ones(hidden_size))
+
+    def forward(self, x, scale):
+        out = x.new_empty(x.shape[0], x.shape[1] // 2)
+        gate[(x.shape[0],)](x, self.weight, out, out.shape[1])
+        return out
+"""
