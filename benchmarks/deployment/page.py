@@ -112,7 +112,8 @@ def _predictions(table: list[dict[str, Any]]) -> str:
     for _, package, cell in _cells(table):
         phases[package] += [one for one in cell.get("phases", ()) if one["predicted_gain"]]
     lines = [
-        "| package | phases | gain alone | share of time, % | gain in the model | predicted | near |",
+        "| package | phases | gain alone | share of time, % | gain in the model | predicted "
+        "| near |",
         "|---|--:|---|---|---|---|--:|",
     ]
     for package, rows in phases.items():

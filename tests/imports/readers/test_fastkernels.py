@@ -137,6 +137,14 @@ def test_the_class_is_the_only_one_that_takes_the_captured_call(stem, init, inpu
     assert (chosen.name if chosen else None) == name
 
 
+def test_a_class_that_no_call_tells_is_named():
+    text = CALLED.replace("RotaryYarn", "AdaLayerNormZero")
+    text = text.replace("YarnOther", "AdaLayerNormZeroSingle")
+    classes = {node.name: node for node in ast.parse(text).body}
+    call = {"init_args": {}, "inputs": {"x": 1, "positions": 1}}
+    assert class_of("ada_layer_norm", classes, [call]).name == "AdaLayerNormZeroSingle"
+
+
 def test_classes_whose_names_differ_in_case_alone_are_told_by_the_call():
     text = CALLED.replace("RotaryYarn", "TurnRotary").replace("YarnOther", "TURNRotary")
     classes = {node.name: node for node in ast.parse(text).body}
@@ -157,6 +165,16 @@ def test_equal_sizes_are_one_axis():
     assert "torch.randn((size_64, size_96, ))" in text
     assert "torch.randint(0, 2, (size_96, )" in text
     assert "torch.set_default_dtype(torch.bfloat16)" in text
+
+
+def test_inner_widths_are_sizes_as_well():
+    scenario = {
+        "init": {"intermediate_size": 320, "heads": 4},
+        "inputs": {"x": {"shape": [64, 96], "dtype": "bfloat16"}},
+    }
+    text = traced_text(scenario, "fastkernels/a.py", "A")
+    assert "size_320 = 320" in text
+    assert "{'intermediate_size': size_320, 'heads': 4}" in text
 
 
 @pytest.mark.parametrize(
