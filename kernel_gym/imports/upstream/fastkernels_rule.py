@@ -1,9 +1,9 @@
 """Compares a module with the suite's own one as FastKernels does, at calls that it captured.
 
-The rule is that of `fastkernels/bench.py` at commit 21f84ee, written anew: shared weights, three
-rounds of random inputs, 99 % of the elements within a tolerance by type, and four checks against
-tampering. As there, both modules run in this process. So an answer can be forged: it may only
-refuse what our judge has accepted.
+The rule is that of `fastkernels/bench.py` at commit 21f84ee, in code of our own: shared weights,
+three rounds of random inputs, 99 % of the elements within a tolerance by type, and four checks
+against tampering. As there, both modules run in this process. So an answer can be forged: it may
+only refuse what our judge has accepted.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def _case(call: ModuleType, own: Mapping[str, int]) -> None:
         candidate = _module(importlib.import_module(CANDIDATE).ModelNew, call, dtype)
     except Exception as error:
         raise Refused(f"RUNTIME_ERROR: {_line(error)}") from None
-    with contextlib.suppress(Exception):  # other shapes: the suite goes on as well
+    with contextlib.suppress(Exception):  # other shapes: the suite ignores it as well
         candidate.load_state_dict(baseline.state_dict(), strict=False)
     for number in range(ROUNDS):
         torch.manual_seed(FIRST_SEED + number)
