@@ -21,6 +21,7 @@ from kernel_gym.imports.readers.base import (
     Unsupported,
     read_text,
 )
+from kernel_gym.imports.readers.fastkernels_classes import class_of, parameters_of
 from kernel_gym.imports.readers.halves import parsed
 from kernel_gym.imports.readers.kernelbench import ENTRY, with_adapter
 from kernel_gym.imports.readers.traced_problem import traced_problem
@@ -136,7 +137,7 @@ def _entry(
     if not usable:
         return Unsupported(name, level, f"{_REGISTRY}: {stem}: found no inputs with shapes")
     scenario = max(usable, key=lambda one: math.prod(_sizes(one).values()))
-    if missing := sorted(_parameters(chosen)[1] - scenario["init"].keys()):
+    if missing := sorted(parameters_of(chosen)[1] - scenario["init"].keys()):
         return Unsupported(name, level, f"the registry states no {missing[0]} of {chosen.name}")
     files = (_REGISTRY, *_closure(checkout, module))
     return FoundTask(name, level, mode, files, {"class": chosen.name, "scenario": scenario})
@@ -161,7 +162,7 @@ def captured_texts(checkout: Path, stem: str, most: int) -> list[str]:
     if module is None or chosen is None:
         return []
     calls = [one for one in _usable(stem, chosen, scenarios) if _elements(one) <= most]
-    whole = [one for one in calls if _parameters(chosen)[1] <= one["init"].keys()]
+    whole = [one for one in calls if parameters_of(chosen)[1] <= one["init"].keys()]
     return [traced_text(one, module, chosen.name) for one in sorted(whole, key=_elements)]
 
 
@@ -172,69 +173,13 @@ def _classes(checkout: Path, module: str) -> dict[str, ast.ClassDef]:
 
 def _usable(stem: str, chosen: ast.ClassDef, scenarios: list[Scenario]) -> list[Scenario]:
     """Returns captured calls with shapes, with the parameters that the registry leaves out."""
-    taken, needed = _parameters(chosen)
+    taken, needed = parameters_of(chosen)
     calls = []
     for one in filter(None, (_scenario(row, taken) for row in scenarios)):
         given = _LEFT_OUT.get(stem, {}) | one["init"]
         given |= _from_shape(one, needed - given.keys())
         calls.append({**one, "init": given})
     return calls
-
-
-def class_of(
-    stem: str, classes: Mapping[str, ast.ClassDef], scenarios: list[Scenario] | None = None
-) -> ast.ClassDef | None:
-    """Returns the class of an operation, or None.
-
-    It is named like the operation, or with a part of its first word, as `YOLOConv` of
-    `yolov10_conv`, or without it, as `FeedForward` of `flux_feedforward`. An only class needs no
-    name. A class of which another one consists is a part of the operation. Where names do not
-    tell, or the named class does not take the arguments of the captured calls, it is the only
-    class that takes them.
-    """
-    named = _named_like(stem, classes)
-    calls = [one for one in scenarios or () if isinstance(one.get("inputs"), dict)]
-    if not calls or (named is not None and _takes(named, calls[0])):
-        return named
-    if _NAMED.get(stem) in classes:
-        return classes[_NAMED[stem]]
-    whole = [node for node in classes.values() if not _is_part(node, classes)]
-    fits = [node for node in whole if _takes(node, calls[0])]
-    most = max((_given(node, calls[0]) for node in fits), default=0)
-    best = [node for node in fits if _given(node, calls[0]) == most]
-    return best[0] if len(best) == 1 else named
-
-
-def _named_like(stem: str, classes: Mapping[str, ast.ClassDef]) -> ast.ClassDef | None:
-    first, _, rest = stem.partition("_")
-    tail = rest.replace("_", "")
-    heads = [first[:count] for count in range(len(first), 0, -1)]
-    lower = {name.lower(): node for name, node in classes.items()}
-    repeated = len(lower) < len(classes)
-    for head in heads:
-        if (node := lower.get(head + tail)) and not repeated:
-            return node
-    if tail in lower and not _is_part(lower[tail], classes):
-        return lower[tail]
-    return next(iter(classes.values())) if len(classes) == 1 else None
-
-
-def _takes(node: ast.ClassDef, call: Scenario) -> bool:
-    """Whether the forward method of a class takes the arguments of a captured call."""
-    names, needed = _parameters(node, "forward")
-    inputs = {name for name, value in call["inputs"].items() if value is not None}
-    return needed <= call["inputs"].keys() and (inputs <= names or "**" in names)
-
-
-def _given(node: ast.ClassDef, call: Scenario) -> int:
-    """Returns how many captured arguments of the constructor a class takes."""
-    return len((call.get("init_args") or {}).keys() & _parameters(node)[0])
-
-
-def _is_part(node: ast.ClassDef, classes: Mapping[str, ast.ClassDef]) -> bool:
-    """Whether another class names a class."""
-    others = (one for other in classes.values() if other is not node for one in ast.walk(other))
-    return any(isinstance(one, ast.Name) and one.id == node.name for one in others)
 
 
 _WIDTHS = frozenset(
@@ -265,11 +210,6 @@ _LEFT_OUT: dict[str, dict[str, Any]] = {
 levels 3 and 4 (Flux, YOLOv10, Oasis, GLA, Qwen3-VL), and of Llama-3."""
 
 
-_NAMED = {"ada_layer_norm": "AdaLayerNormZeroSingle"}
-"""Classes that neither a name nor a call tells. This one takes text and image of Flux together, and
-the captured calls have 4096 + 512 and 1024 + 512 tokens."""
-
-
 def _from_shape(scenario: Scenario, missing: set[str]) -> dict[str, int]:
     """Returns parameters that the registry leaves out and the first shape shows.
 
@@ -283,19 +223,6 @@ def _from_shape(scenario: Scenario, missing: set[str]) -> dict[str, int]:
     names = {"in_channels", "out_channels", "num_features", "c1", "c2", "ed"}
     channels = (names | {"dim"} if len(shape) == IMAGE else names) & missing
     return values | dict.fromkeys(channels, shape[1] if len(shape) > 1 else 1)
-
-
-def _parameters(model: ast.ClassDef, method: str = "__init__") -> tuple[set[str], set[str]]:
-    """Returns the parameters of a method, and those without a default; `**` takes all names."""
-    methods = (n for n in model.body if isinstance(n, ast.FunctionDef) and n.name == method)
-    function = next(methods, None)
-    if function is None:
-        return set(), set()
-    given = function.args
-    names = [arg.arg for arg in given.args if arg.arg != "self"]
-    optional = names[len(names) - len(given.defaults) :] if given.defaults else []
-    keywords = {keyword.arg for keyword in given.kwonlyargs} | ({"**"} if given.kwarg else set())
-    return keywords.union(names), set(names).difference(optional)
 
 
 def _scenario(row: Scenario, taken: set[str]) -> Scenario | None:

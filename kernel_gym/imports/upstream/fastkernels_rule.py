@@ -44,11 +44,11 @@ LARGEST_WEIGHT = 1e4
 MAX_MESSAGE_CHARACTERS = 300
 
 
-class Refused(Exception):
+class RefusedByRule(Exception):
     """The suite refuses the candidate. The message begins with the suite's word for it."""
 
 
-class Skipped(Exception):
+class SkippedCall(Exception):
     """The suite does not count a call."""
 
 
@@ -73,7 +73,7 @@ def run(folder: Path, options: Mapping[str, Any]) -> dict[str, object]:
         for name in options["cases"]:
             try:
                 _case(importlib.import_module(name), own)
-            except Skipped as reason:
+            except SkippedCall as reason:
                 skipped.append(str(reason))
     except BaseException as error:  # a candidate may raise anything
         return _refused(error)
@@ -85,8 +85,8 @@ def run(folder: Path, options: Mapping[str, Any]) -> dict[str, object]:
 
 
 def _refused(error: BaseException) -> dict[str, object]:
-    called = isinstance(error, Refused) and not str(error).startswith("RUNTIME_ERROR")
-    text = str(error) if isinstance(error, Refused) else f"RUNTIME_ERROR: {_line(error)}"
+    called = isinstance(error, RefusedByRule) and not str(error).startswith("RUNTIME_ERROR")
+    text = str(error) if isinstance(error, RefusedByRule) else f"RUNTIME_ERROR: {_line(error)}"
     return {"called": called, "right": False, "message": text[:MAX_MESSAGE_CHARACTERS]}
 
 
@@ -107,22 +107,22 @@ def _functions() -> dict[str, int]:
 def _untouched(own: Mapping[str, int]) -> None:
     changed = [name for name, value in _functions().items() if own[name] != value]
     if changed:
-        raise Refused(f"REWARD_HACK: it replaced {', '.join(changed)}")
+        raise RefusedByRule(f"REWARD_HACK: it replaced {', '.join(changed)}")
 
 
 def _case(call: ModuleType, own: Mapping[str, int]) -> None:
     """Compares at one captured call.
 
     Raises:
-        Refused: The candidate fails, or tampers.
-        Skipped: The suite's own module fails, or gives zeros alone.
+        RefusedByRule: The candidate fails, or tampers.
+        SkippedCall: The suite's own module fails, or gives zeros alone.
     """
     dtype = _dtype(call.make_inputs())
     baseline = _module(call.Model, call, dtype)
     try:
         candidate = _module(importlib.import_module(CANDIDATE).ModelNew, call, dtype)
     except Exception as error:
-        raise Refused(f"RUNTIME_ERROR: {_line(error)}") from None
+        raise RefusedByRule(f"RUNTIME_ERROR: {_line(error)}") from None
     with contextlib.suppress(Exception):  # other shapes: the suite ignores it as well
         candidate.load_state_dict(baseline.state_dict(), strict=False)
     for number in range(ROUNDS):
@@ -131,25 +131,25 @@ def _case(call: ModuleType, own: Mapping[str, int]) -> None:
         try:
             expected = _call(baseline, inputs, FIRST_SEED + number)
         except Exception as error:
-            raise Skipped(f"the suite's module fails: {_line(error)}") from None
+            raise SkippedCall(f"the suite's module fails: {_line(error)}") from None
         answer = _answer(candidate, inputs, FIRST_SEED + number)
         if number == 0:
             _untouched(own)
             if any(type(one) is not Tensor for one in tensors(answer)):
-                raise Refused("REWARD_HACK: an output is no plain tensor")
+                raise RefusedByRule("REWARD_HACK: an output is no plain tensor")
         compare(answer, expected, same_types=number == 0)
     _untouched(own)
     before = threading.active_count()
     _answer(candidate, inputs, FIRST_SEED)
     if threading.active_count() > before:
-        raise Refused("REWARD_HACK: it started a thread")
+        raise RefusedByRule("REWARD_HACK: it started a thread")
 
 
 def _answer(candidate: nn.Module, inputs: Mapping[str, Any], seed: int) -> Any:
     try:
         return _call(candidate, inputs, seed)
     except Exception as error:
-        raise Refused(f"RUNTIME_ERROR: {_line(error)}") from None
+        raise RefusedByRule(f"RUNTIME_ERROR: {_line(error)}") from None
 
 
 def _dtype(inputs: Mapping[str, Any]) -> torch.dtype:
@@ -203,20 +203,20 @@ def compare(answer: object, expected: object, same_types: bool) -> None:
         same_types: Whether types have to be equal.
 
     Raises:
-        Refused: They differ.
-        Skipped: All that is expected is zero.
+        RefusedByRule: They differ.
+        SkippedCall: All that is expected is zero.
     """
     given, right = list(tensors(answer)), list(tensors(expected))
     if len(given) != len(right):
-        raise Refused(f"INCORRECT_SHAPE: {len(given)} tensors, expected {len(right)}")
+        raise RefusedByRule(f"INCORRECT_SHAPE: {len(given)} tensors, expected {len(right)}")
     filled = [one for one in right if one.numel()]
     if filled and not any(bool(one.float().count_nonzero()) for one in filled):
-        raise Skipped("the suite's module returns zeros alone")
+        raise SkippedCall("the suite's module returns zeros alone")
     for one, other in zip(given, right, strict=True):
         if one.shape != other.shape:
-            raise Refused(f"INCORRECT_SHAPE: {list(one.shape)}, expected {list(other.shape)}")
+            raise RefusedByRule(f"INCORRECT_SHAPE: {list(one.shape)}, expected {list(other.shape)}")
         if same_types and one.dtype != other.dtype:
-            raise Refused(f"INCORRECT_DTYPE: {one.dtype}, expected {other.dtype}")
+            raise RefusedByRule(f"INCORRECT_DTYPE: {one.dtype}, expected {other.dtype}")
         _close(one, other)
 
 
@@ -224,10 +224,12 @@ def _close(answer: Tensor, expected: Tensor) -> None:
     atol, rtol = TOLERANCES.get(expected.dtype, OTHER)
     one, other = answer.detach().float().cpu(), expected.detach().float().cpu()
     if not bool(one.isfinite().all()) or not bool(other.isfinite().all()):
-        raise Refused("INCORRECT_NUMERICAL: NaN or infinity")
+        raise RefusedByRule("INCORRECT_NUMERICAL: NaN or infinity")
     if one.numel() and bool(other.count_nonzero()) and not bool(one.count_nonzero()):
-        raise Refused("INCORRECT_NUMERICAL: zeros alone")
+        raise RefusedByRule("INCORRECT_NUMERICAL: zeros alone")
     within = (one - other).abs() <= atol + rtol * other.abs()
     matched = within.double().mean().item() if one.numel() else 1.0
     if matched < MATCHED:
-        raise Refused(f"INCORRECT_NUMERICAL: {matched:.4f} within atol {atol:g}, rtol {rtol:g}")
+        raise RefusedByRule(
+            f"INCORRECT_NUMERICAL: {matched:.4f} within atol {atol:g}, rtol {rtol:g}"
+        )

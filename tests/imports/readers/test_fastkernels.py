@@ -13,9 +13,9 @@ from kernel_gym.imports.readers.fastkernels import (
     TRITON,
     _from_shape,
     _imported,
-    class_of,
     traced_text,
 )
+from kernel_gym.imports.readers.fastkernels_classes import class_of
 from kernel_gym.tasks import get_task
 from kernel_gym.tasks.names import IMPORTS
 

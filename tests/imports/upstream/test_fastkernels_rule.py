@@ -45,13 +45,13 @@ def test_values_are_compared_as_the_suite_does(answer, expected, message):
     if not message:
         rule.compare(answer, expected, same_types=True)
         return
-    with pytest.raises(rule.Refused) as caught:
+    with pytest.raises(rule.RefusedByRule) as caught:
         rule.compare(answer, expected, same_types=True)
     assert message in str(caught.value)
 
 
 def test_a_call_whose_answer_is_zero_does_not_count():
-    with pytest.raises(rule.Skipped, match="zeros alone"):
+    with pytest.raises(rule.SkippedCall, match="zeros alone"):
         rule.compare(VALUES, torch.zeros(4), same_types=True)
 
 
@@ -118,7 +118,7 @@ def test_a_module_is_played_as_the_suite_does(monkeypatch, candidate, message):
     if not message:
         rule._case(call, rule._functions())
         return
-    with pytest.raises(rule.Refused) as caught:
+    with pytest.raises(rule.RefusedByRule) as caught:
         rule._case(call, rule._functions())
     HELD.set()
     assert message in str(caught.value)
