@@ -12,7 +12,9 @@ the captured calls have 4096 + 512 and 1024 + 512 tokens."""
 
 
 def class_of(
-    stem: str, classes: Mapping[str, ast.ClassDef], scenarios: Sequence[Mapping[str, Any]] | None = None
+    stem: str,
+    classes: Mapping[str, ast.ClassDef],
+    scenarios: Sequence[Mapping[str, Any]] | None = None,
 ) -> ast.ClassDef | None:
     """Returns the class of an operation, or None.
 
