@@ -130,7 +130,7 @@ def _predictions(table: list[dict[str, Any]]) -> str:
 
 def _span(values: list[float], digits: int) -> str:
     low, middle, high = min(values), statistics.median(values), max(values)
-    return f"{middle:.{digits}f} ({low:.{digits}f} to {high:.{digits}f})"
+    return f"{middle:.{digits}f} ({low:.{digits}f}-{high:.{digits}f})"
 
 
 def _reasons(table: list[dict[str, Any]]) -> str:
