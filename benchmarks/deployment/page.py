@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import statistics
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,12 @@ def deploy_page(text: str, table: list[dict[str, Any]]) -> str:
     Raises:
         InputError: The page lacks a mark.
     """
-    parts = {"counts": counts(table), "architectures": _table(table), "reasons": _reasons(table)}
+    parts = {
+        "counts": counts(table),
+        "architectures": _table(table),
+        "predictions": _predictions(table),
+        "reasons": _reasons(table),
+    }
     for name, part in parts.items():
         text = filled(PAGE, text, name, COMMAND, part)
     return text
@@ -94,6 +100,37 @@ def _decoded(row: dict[str, Any]) -> str:
                 text = "" if predicted is None else f"{predicted:.3f}"
                 return f"{equal} of 64 (`{name}`) | {phase['gain']:.3f} | {text}"
     return " | | "
+
+
+POINTS = 0.05
+"""A prediction is near if it is within five points of the gain."""
+
+
+def _predictions(table: list[dict[str, Any]]) -> str:
+    """Returns by package how near the gains that the operator predicts are to those of models."""
+    phases: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for _, package, cell in _cells(table):
+        phases[package] += [one for one in cell.get("phases", ()) if one["predicted_gain"]]
+    lines = [
+        "| package | phases | gain alone | share of time, % | gain in the model | predicted "
+        "| near |",
+        "|---|--:|---|---|---|---|--:|",
+    ]
+    for package, rows in phases.items():
+        near = sum(abs(one["gain"] - one["predicted_gain"]) <= POINTS for one in rows)
+        spans = [
+            _span([one["operator_gain"] for one in rows], 2),
+            _span([100 * one["share"] for one in rows], 1),
+            _span([one["gain"] for one in rows], 3),
+            _span([one["predicted_gain"] for one in rows], 3),
+        ]
+        lines.append(f"| `{package}` | {len(rows)} | {' | '.join(spans)} | {near} |")
+    return "\n".join(lines) + "\n"
+
+
+def _span(values: list[float], digits: int) -> str:
+    low, middle, high = min(values), statistics.median(values), max(values)
+    return f"{middle:.{digits}f} ({low:.{digits}f}-{high:.{digits}f})"
 
 
 def _reasons(table: list[dict[str, Any]]) -> str:

@@ -117,7 +117,8 @@ def suite_runner(
     """Run the suite's own tests on a candidate, beside our judge. Exit code 1 when one refuses it.
 
     They see a pristine copy of the task with the candidate in place of the kernel, and decide by
-    the suite's own tolerance. Tasks of agentkernelarena have a runner.
+    the suite's own tolerance. Tasks of agentkernelarena have a runner, those of fastkernels have
+    captured calls.
 
     Example: kernel-gym suite-runner kernelbenchx/gelu my.py
     """

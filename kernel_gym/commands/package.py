@@ -99,6 +99,8 @@ def _judged(task: Task, source: str, device: str, seed: int | None) -> Evaluatio
 
 
 def _show(out: Path, evidence: Evidence, json: bool) -> None:
+    from kernel_gym.packages.engines import described
+
     if json:
         print_json({"folder": str(out), "evidence": evidence.model_dump(mode="json")})
         return
@@ -106,6 +108,7 @@ def _show(out: Path, evidence: Evidence, json: bool) -> None:
         f"{out}: {evidence.task} on {evidence.device}, {evidence.speedup:.2f} times its baseline "
         f"on train workloads, {evidence.unseen_speedup:.2f} on unseen ones"
     )
+    console.print(described(evidence.task.split("/")[1]), markup=False, highlight=False)
     console.print(f"install it: pip install {out}/dist/*.whl", markup=False, highlight=False)
 
 

@@ -1,7 +1,8 @@
 """Writes a package: an operator with its evidence, for Hugging Face's `kernels` and as a wheel.
 
 README.md, evidence.json   what was judged, where, and what it gave
-build/torch-rocm/          the kernel, its operator, plain PyTorch beside it, layers of models
+build/torch-rocm/          the kernel, its operator, plain PyTorch beside it, layers of models,
+                           plug-ins for inference engines
 build/torch-cpu/           plain PyTorch alone
 dist/*.whl                 the same as build/torch-rocm, to install with pip
 tests/                     tests of the operator, with an example call
@@ -20,6 +21,7 @@ import torch
 from flit_core.wheel import WheelBuilder
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
+from kernel_gym.packages.engines import CLASSES, RELEASES, SGLANG, VLLM
 from kernel_gym.packages.evidence import EVIDENCE, Evidence, PackageError, sha256
 from kernel_gym.packages.operator import OperatorFacts, axes_of, operator_facts
 from kernel_gym.tasks import Problem, Scale, Task, TensorArg, make_inputs, train_workloads
@@ -32,6 +34,11 @@ GATED: dict[str, dict[str, object]] = {
     "geglu": {"layer": "GeGLUMLP", "first": "up_proj", "second": "gate_proj", "packed": False},
 }
 """Layers of gated MLPs: their names, and the order of the projections in the operator's input."""
+ENTRY_POINTS = {
+    VLLM: ("vllm.general_plugins", "register_vllm"),
+    SGLANG: ("sglang.srt.plugins", "register_sglang"),
+}
+"""The group of entry points in which an engine looks for plug-ins, and the function for it."""
 WHEEL_TIME = (2020, 1, 1, 0, 0, 0)
 """The time of all files of a wheel, so that the same evidence gives the same wheel."""
 EXAMPLE = "tests/example.pt"
@@ -65,7 +72,7 @@ def write_package(folder: Path, task: Task, source: str, evidence: Evidence) -> 
         for path, data in _contents(problem, facts, source, evidence).items():
             (draft / path).parent.mkdir(parents=True, exist_ok=True)
             (draft / path).write_bytes(data)
-        _write_wheel(draft, facts)
+        _write_wheel(draft, facts, _entry_points(problem.name, facts))
         files = {
             str(path.relative_to(draft)): sha256(path.read_bytes())
             for path in sorted(draft.rglob("*"))
@@ -119,6 +126,8 @@ def _contents(
     }
     if layers:
         kernel["layers.py"] = fallback["layers.py"] = layers
+    if problem.name in CLASSES:
+        kernel["engines.py"] = _plugins(pages, problem.name, facts, evidence)
     texts = {f"{KERNEL}/{name}": text for name, text in kernel.items()}
     texts |= {f"{FALLBACK}/{name}": text for name, text in fallback.items()}
     texts["README.md"] = pages.get_template("README.md.jinja").render(values)
@@ -136,6 +145,32 @@ def layers_source(problem: str) -> str:
         return Template(page, trim_blocks=True, keep_trailing_newline=True).render(values)
     path = TEMPLATES / f"layers/{problem}.py.jinja"
     return path.read_text(encoding="utf-8") if path.is_file() else ""
+
+
+def _plugins(pages: Environment, problem: str, facts: OperatorFacts, evidence: Evidence) -> str:
+    """Returns the module that puts the kernel into inference engines."""
+    classes = CLASSES[problem]
+    own = (TEMPLATES / f"plugins/{problem}.py.jinja").is_file()
+    values = {
+        "classes": classes,
+        "releases": RELEASES,
+        "entry": facts.entry,
+        "dtypes": [dtype for _, dtype in facts.floats],
+        "settings": dict(pair for one in classes.values() for pair in one.settings.items()),
+        "form": problem if own else "activation",
+        "method": "forward_hip" if evidence.architecture.startswith("gfx") else "forward_cuda",
+    }
+    return pages.get_template("plugins/common.py.jinja").render(values)
+
+
+def _entry_points(problem: str, facts: OperatorFacts) -> str:
+    """Returns the parts of a project's file that name the plug-ins."""
+    points = (ENTRY_POINTS[engine] for engine in CLASSES.get(problem, {}))
+    name = module_name(facts)
+    return "".join(
+        f'[project.entry-points."{group}"]\n{name} = "{name}.engines:{function}"\n'
+        for group, function in points
+    )
 
 
 def _template(name: str) -> str:
@@ -180,7 +215,7 @@ def _example(problem: Problem) -> bytes:
     return buffer.getvalue()
 
 
-def _write_wheel(draft: Path, facts: OperatorFacts) -> None:
+def _write_wheel(draft: Path, facts: OperatorFacts, entry_points: str) -> None:
     """Builds the wheel of the kernel's variant into `dist`."""
     name = module_name(facts)
     with tempfile.TemporaryDirectory() as held:
@@ -189,7 +224,7 @@ def _write_wheel(draft: Path, facts: OperatorFacts) -> None:
         (place / "pyproject.toml").write_text(
             f'[project]\nname = "{name}"\nversion = "{VERSION}"\n'
             f"description = {json.dumps(facts.summary, ensure_ascii=False)}\n"
-            'requires-python = ">=3.10"\ndependencies = ["torch"]\n',
+            f'requires-python = ">=3.10"\ndependencies = ["torch"]\n{entry_points}',
             encoding="utf-8",
         )
         with io.BytesIO() as wheel:

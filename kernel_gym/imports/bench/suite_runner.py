@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kernel_gym.errors import InputError
+from kernel_gym.imports.bench.fastkernels_tests import SUITE, module_verdict
 from kernel_gym.imports.bench.own_tests import SuiteVerdict, own_tests_verdict
 from kernel_gym.imports.imported import changed_files, entry_of
 from kernel_gym.imports.manifest import ManifestEntry, read_manifest
@@ -60,6 +61,8 @@ class _RunnerTask:
 def suite_verdict(name: str, source: str, bench: ConfinedRunner) -> SuiteVerdict:
     """Runs the suite's own tests on a candidate: the commands of a task's runner, if it has one.
 
+    FastKernels has no tests of a task: its rule is applied at the calls that it captured.
+
     Args:
         name: The id of an imported task.
         source: The candidate.
@@ -68,6 +71,8 @@ def suite_verdict(name: str, source: str, bench: ConfinedRunner) -> SuiteVerdict
     Raises:
         InputError: The task has no tests that can judge a candidate, or its files have changed.
     """
+    if split_imported(name)[0] == SUITE:
+        return module_verdict(name, source, bench)
     if not _has_runner(name):
         return own_tests_verdict(name, source, bench)
     task = _runner_task(name)

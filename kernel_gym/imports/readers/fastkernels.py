@@ -21,6 +21,7 @@ from kernel_gym.imports.readers.base import (
     Unsupported,
     read_text,
 )
+from kernel_gym.imports.readers.fastkernels_classes import class_of, parameters_of
 from kernel_gym.imports.readers.halves import parsed
 from kernel_gym.imports.readers.kernelbench import ENTRY, with_adapter
 from kernel_gym.imports.readers.traced_problem import traced_problem
@@ -129,98 +130,84 @@ def _entry(
     scenarios: list[Scenario],
     mode: Mode,
 ) -> FoundTask | Unsupported:
-    tree = parsed(module, read_text(checkout, module))
-    classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
-    chosen = class_of(stem, classes, scenarios)
+    chosen = class_of(stem, _classes(checkout, module), scenarios)
     if chosen is None:
         return Unsupported(name, level, f"{module}: found no class like {stem!r}")
-    taken, needed = _parameters(chosen)
-    usable = [one for one in (_scenario(s, taken) for s in scenarios) if one is not None]
+    usable = _usable(stem, chosen, scenarios)
     if not usable:
         return Unsupported(name, level, f"{_REGISTRY}: {stem}: found no inputs with shapes")
     scenario = max(usable, key=lambda one: math.prod(_sizes(one).values()))
-    given = _LEFT_OUT.get(stem, {}) | scenario["init"]
-    given |= _from_shape(scenario, needed - given.keys())
-    scenario = {**scenario, "init": given}
-    if missing := sorted(needed - given.keys()):
+    if missing := sorted(parameters_of(chosen)[1] - scenario["init"].keys()):
         return Unsupported(name, level, f"the registry states no {missing[0]} of {chosen.name}")
     files = (_REGISTRY, *_closure(checkout, module))
     return FoundTask(name, level, mode, files, {"class": chosen.name, "scenario": scenario})
 
 
-def class_of(
-    stem: str, classes: Mapping[str, ast.ClassDef], scenarios: list[Scenario] | None = None
-) -> ast.ClassDef | None:
-    """Returns the class of an operation, or None.
+def captured_texts(checkout: Path, stem: str, most: int) -> list[str]:
+    """Returns a module, as `traced_text` makes it, for each captured call of an operation.
 
-    It is named like the operation, or with a part of its first word, as `YOLOConv` of
-    `yolov10_conv`, or without it, as `FeedForward` of `flux_feedforward`. An only class needs no
-    name. A class of which another one consists is a part of the operation. Where names do not
-    tell, or the named class does not take the arguments of the captured calls, it is the only
-    class that takes them.
+    Args:
+        checkout: The checkout.
+        stem: The operation.
+        most: Most elements of the inputs of a call; larger calls are left out.
+
+    Returns:
+        The modules, by the number of elements.
+
+    Raises:
+        CheckoutError: A file cannot be read.
     """
-    named = _named_like(stem, classes)
-    calls = [one for one in scenarios or () if isinstance(one.get("inputs"), dict)]
-    if not calls or (named is not None and _takes(named, calls[0])):
-        return named
-    whole = [node for node in classes.values() if not _is_part(node, classes)]
-    fits = [node for node in whole if _takes(node, calls[0])]
-    most = max((_given(node, calls[0]) for node in fits), default=0)
-    best = [node for node in fits if _given(node, calls[0]) == most]
-    return best[0] if len(best) == 1 else named
+    module, scenarios = _module(checkout, stem), _registry(checkout).get(stem, [])
+    chosen = class_of(stem, _classes(checkout, module), scenarios) if module else None
+    if module is None or chosen is None:
+        return []
+    calls = [one for one in _usable(stem, chosen, scenarios) if _elements(one) <= most]
+    whole = [one for one in calls if parameters_of(chosen)[1] <= one["init"].keys()]
+    return [traced_text(one, module, chosen.name) for one in sorted(whole, key=_elements)]
 
 
-def _named_like(stem: str, classes: Mapping[str, ast.ClassDef]) -> ast.ClassDef | None:
-    first, _, rest = stem.partition("_")
-    tail = rest.replace("_", "")
-    heads = [first[:count] for count in range(len(first), 0, -1)]
-    lower = {name.lower(): node for name, node in classes.items()}
-    repeated = len(lower) < len(classes)
-    for head in heads:
-        if (node := lower.get(head + tail)) and not repeated:
-            return node
-    if tail in lower and not _is_part(lower[tail], classes):
-        return lower[tail]
-    return next(iter(classes.values())) if len(classes) == 1 else None
+def _classes(checkout: Path, module: str) -> dict[str, ast.ClassDef]:
+    tree = parsed(module, read_text(checkout, module))
+    return {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
 
 
-def _takes(node: ast.ClassDef, call: Scenario) -> bool:
-    """Whether the forward method of a class takes the arguments of a captured call."""
-    names, needed = _parameters(node, "forward")
-    inputs = {name for name, value in call["inputs"].items() if value is not None}
-    return needed <= call["inputs"].keys() and (inputs <= names or "**" in names)
-
-
-def _given(node: ast.ClassDef, call: Scenario) -> int:
-    """Returns how many captured arguments of the constructor a class takes."""
-    return len((call.get("init_args") or {}).keys() & _parameters(node)[0])
-
-
-def _is_part(node: ast.ClassDef, classes: Mapping[str, ast.ClassDef]) -> bool:
-    """Whether another class names a class."""
-    others = (one for other in classes.values() if other is not node for one in ast.walk(other))
-    return any(isinstance(one, ast.Name) and one.id == node.name for one in others)
+def _usable(stem: str, chosen: ast.ClassDef, scenarios: list[Scenario]) -> list[Scenario]:
+    """Returns captured calls with shapes, with the parameters that the registry leaves out."""
+    taken, needed = parameters_of(chosen)
+    calls = []
+    for one in filter(None, (_scenario(row, taken) for row in scenarios)):
+        given = _LEFT_OUT.get(stem, {}) | one["init"]
+        given |= _from_shape(one, needed - given.keys())
+        calls.append({**one, "init": given})
+    return calls
 
 
 _WIDTHS = frozenset(
     "hidden_size in_features out_features dim embed_dim embedding_dim hidden_features "
-    "num_embeddings context_dim".split()
+    "num_embeddings context_dim input_size".split()
 )
 """Parameters of classes that are the last size of an input, or may be as large."""
+
+
+_INNER = frozenset("d_model intermediate_size output_size".split())
+"""Parameters of classes that are sizes of parameters alone. They vary as the sizes of inputs do."""
 
 
 _LEFT_OUT: dict[str, dict[str, Any]] = {
     "ada_layer_norm_continuous": {"conditioning_embedding_dim": 3072, "elementwise_affine": False},
     "conv2d": {"out_channels": 1, "kernel_size": 1},
     "gla_mlp": {"intermediate_size": 6912},
+    "llama_mlp": {"config": None, "hidden_size": 4096, "intermediate_size": 14336},
     "oasis_final_layer": {"patch_size": 2, "out_channels": 16},
+    "parallel_linear": {"output_size": 3072},
     "rotary_emb": {"max_position_embeddings": 8192, "rope_theta": 5e5},
     "timestep_embedding": {"embedding_dim": 3072, "pooled_projection_dim": 768},
+    "vision_patch_merger": {"d_model": 4096},
     "vision_patch_embed": {"patch_size": 16, "temporal_patch_size": 2, "in_channels": 3},
     "yolov10_scdown": {"c2": 128, "k": 3, "s": 2},
 }
 """Parameters that the registry leaves out and no shape shows: those of the suite's own models at
-levels 3 and 4 (Flux, YOLOv10, Oasis, GLA, Qwen3-VL), and of Llama-3 for its rotation."""
+levels 3 and 4 (Flux, YOLOv10, Oasis, GLA, Qwen3-VL), and of Llama-3."""
 
 
 def _from_shape(scenario: Scenario, missing: set[str]) -> dict[str, int]:
@@ -236,19 +223,6 @@ def _from_shape(scenario: Scenario, missing: set[str]) -> dict[str, int]:
     names = {"in_channels", "out_channels", "num_features", "c1", "c2", "ed"}
     channels = (names | {"dim"} if len(shape) == IMAGE else names) & missing
     return values | dict.fromkeys(channels, shape[1] if len(shape) > 1 else 1)
-
-
-def _parameters(model: ast.ClassDef, method: str = "__init__") -> tuple[set[str], set[str]]:
-    """Returns the parameters of a method, and those without a default; `**` takes all names."""
-    methods = (n for n in model.body if isinstance(n, ast.FunctionDef) and n.name == method)
-    function = next(methods, None)
-    if function is None:
-        return set(), set()
-    given = function.args
-    names = [arg.arg for arg in given.args if arg.arg != "self"]
-    optional = names[len(names) - len(given.defaults) :] if given.defaults else []
-    keywords = {keyword.arg for keyword in given.kwonlyargs} | ({"**"} if given.kwarg else set())
-    return keywords.union(names), set(names).difference(optional)
 
 
 def _scenario(row: Scenario, taken: set[str]) -> Scenario | None:
@@ -267,10 +241,17 @@ def _scenario(row: Scenario, taken: set[str]) -> Scenario | None:
     return {"init": {k: v for k, v in alone.items() if k in taken}, "inputs": inputs}
 
 
+def _elements(scenario: Scenario) -> int:
+    """Returns how many elements the inputs of a captured call have."""
+    tensors = (one for one in scenario["inputs"].values() if isinstance(one, dict))
+    return sum(math.prod(one["shape"]) for one in tensors)
+
+
 def _sizes(scenario: Scenario) -> dict[str, int]:
-    """Returns a name for each size in the shapes; equal sizes are one."""
+    """Returns a name for each size in the shapes, and for inner widths; equal sizes are one."""
     shapes = [one["shape"] for one in scenario["inputs"].values() if isinstance(one, dict)]
-    return {f"size_{n}": n for shape in shapes for n in shape if type(n) is int and n > 1}
+    inner = [n for name, n in scenario["init"].items() if name in _INNER]
+    return {f"size_{n}": n for shape in [*shapes, inner] for n in shape if type(n) is int and n > 1}
 
 
 def traced_text(scenario: Scenario, module: str, target: str) -> str:

@@ -30,6 +30,7 @@ MAX_TRACE = 2000
 MAX_PROGRAM_INSTRUCTIONS = 1_000_000_000
 """Wave instructions of a launch of a program whose launches have to end."""
 PROGRAMS: Mapping[str, str] = {
+    "fastkernels_rule": "kernel_gym.imports.upstream.fastkernels_rule",
     "own_tests": "kernel_gym.imports.upstream.own_tests",
     "record": "kernel_gym.imports.upstream.record",
 }

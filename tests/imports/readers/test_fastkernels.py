@@ -6,15 +6,16 @@ import pytest
 
 from kernel_gym.imports.bench.import_bench import ImportBench
 from kernel_gym.imports.bench.importing import import_suite
+from kernel_gym.imports.bench.suite_runner import suite_verdict
 from kernel_gym.imports.manifest import ImportStatus
 from kernel_gym.imports.readers.base import FoundTask, Unsupported
 from kernel_gym.imports.readers.fastkernels import (
     TRITON,
     _from_shape,
     _imported,
-    class_of,
     traced_text,
 )
+from kernel_gym.imports.readers.fastkernels_classes import class_of
 from kernel_gym.tasks import get_task
 from kernel_gym.tasks.names import IMPORTS
 
@@ -136,6 +137,14 @@ def test_the_class_is_the_only_one_that_takes_the_captured_call(stem, init, inpu
     assert (chosen.name if chosen else None) == name
 
 
+def test_a_class_that_no_call_tells_is_named():
+    text = CALLED.replace("RotaryYarn", "AdaLayerNormZero")
+    text = text.replace("YarnOther", "AdaLayerNormZeroSingle")
+    classes = {node.name: node for node in ast.parse(text).body}
+    call = {"init_args": {}, "inputs": {"x": 1, "positions": 1}}
+    assert class_of("ada_layer_norm", classes, [call]).name == "AdaLayerNormZeroSingle"
+
+
 def test_classes_whose_names_differ_in_case_alone_are_told_by_the_call():
     text = CALLED.replace("RotaryYarn", "TurnRotary").replace("YarnOther", "TURNRotary")
     classes = {node.name: node for node in ast.parse(text).body}
@@ -156,6 +165,16 @@ def test_equal_sizes_are_one_axis():
     assert "torch.randn((size_64, size_96, ))" in text
     assert "torch.randint(0, 2, (size_96, )" in text
     assert "torch.set_default_dtype(torch.bfloat16)" in text
+
+
+def test_inner_widths_are_sizes_as_well():
+    scenario = {
+        "init": {"intermediate_size": 320, "heads": 4},
+        "inputs": {"x": {"shape": [64, 96], "dtype": "bfloat16"}},
+    }
+    text = traced_text(scenario, "fastkernels/a.py", "A")
+    assert "size_320 = 320" in text
+    assert "{'intermediate_size': size_320, 'heads': 4}" in text
 
 
 @pytest.mark.parametrize(
@@ -201,3 +220,36 @@ def test_a_module_is_imported(checkout, tmp_path, monkeypatch):
     assert verdict.status is ImportStatus.ADMITTED, verdict.reason
     names = {argument.name for argument in get_task("fastkernels/L1/row_gate").problem.args}
     assert names == {"x", "weight"}
+    half = SUBMITTED.replace("0.5", "0.5005")  # within 1e-3
+    with ImportBench("sim:gfx942") as bench:
+        verdicts = [
+            suite_verdict("fastkernels/L1/row_gate", source, bench)
+            for source in (SUBMITTED, half, SUBMITTED.replace("0.5", "0.51"), "x = 1\n")
+        ]
+    assert [one.correct for one in verdicts] == [True, True, False, False], verdicts
+    assert "INCORRECT_NUMERICAL: 0." in verdicts[2].message
+    assert "defines no class ModelNew" in verdicts[3].message
+
+
+SUBMITTED = """
+import torch, triton, triton.language as tl
+
+@triton.jit
+def gate(x, weight, out, width: tl.constexpr):
+    row, at = tl.program_id(0), tl.arange(0, 128)
+    kept = at < width
+    first = tl.load(x + row * 2 * width + at, kept)
+    second = tl.load(x + row * 2 * width + width + at, kept)
+    scaled = first * tl.sigmoid(second) * tl.load(weight + at, kept) * 0.5
+    tl.store(out + row * width + at, scaled, kept)
+
+class ModelNew(torch.nn.Module):
+    def __init__(self, hidden_size, eps=1e-6):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.ones(hidden_size))
+
+    def forward(self, x, scale):
+        out = x.new_empty(x.shape[0], x.shape[1] // 2)
+        gate[(x.shape[0],)](x, self.weight, out, out.shape[1])
+        return out
+"""
