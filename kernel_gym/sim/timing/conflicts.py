@@ -60,7 +60,7 @@ def worst_of_lines(conflicts: Sequence[Mapping[str, Any]]) -> list[Mapping[str, 
     """Returns the worst conflict of each source line: a loop that is unrolled has many.
 
     Args:
-        conflicts: Conflicts with their `source`, the worst one first. Those without a line are kept.
+        conflicts: Conflicts with their `source`, the worst one first; those without a line stay.
     """
     lines: dict[object, Mapping[str, Any]] = {}
     for number, conflict in enumerate(conflicts):
