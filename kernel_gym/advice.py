@@ -56,7 +56,8 @@ def _advise_on_failure(task: Task, evaluation: Evaluation) -> str:
         Outcome.WRONG_METADATA: f"Return what {task.entry} is to return, freshly allocated.",
         Outcome.WRONG_VALUES: "Check masks and their fill values, accumulate in fp32.",
         Outcome.UNSEEN_FAILED: f"Derive sizes and blocks from the arguments. {generic}",
-        Outcome.TIMEOUT: "Look for a loop that does not end, or for far too many programs.",
+        Outcome.TIMEOUT: "Look for a loop that does not end, for far too many programs, and for "
+        "a block that grows with a size: the compiler needs minutes for a large one. Loop over it.",
         Outcome.HACK: "Compute the result in the kernel from the arguments of this very call.",
         Outcome.INVALID_TIMING: "Do all work on the stream given, before the call returns.",
     }

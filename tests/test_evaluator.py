@@ -8,6 +8,7 @@ import torch
 
 from kernel_gym.devices.base import DeviceLostError
 from kernel_gym.evaluator import Evaluator
+from kernel_gym.feedback import feedback
 from kernel_gym.judge.protocol import RETRIES
 from kernel_gym.records import Clock, Evaluation, Outcome, Stage
 from kernel_gym.storage.secret import PUBLIC
@@ -171,6 +172,11 @@ def test_outcomes(evaluator, task, case):
     assert "\n" not in result.message
     assert result.speedup is None
     assert Evaluation.model_validate_json(result.model_dump_json()) == result
+
+
+def test_a_fault_names_its_place_once(evaluator, task):
+    text = feedback(task, evaluator.evaluate(task, HEAD + OUT_OF_BOUNDS))
+    assert text.count("workgroup") == text.count("candidate.py:") == 1, text
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from kernel_gym.imports.authoring.request import TracingRequest
     from kernel_gym.imports.authoring.write import Written
 
+PROGRAM_SUFFIXES = (".hip", ".cu", ".cpp", ".cc", ".cxx", ".c", ".h", ".hpp")
+"""Files that are no Python: their launches are not recorded."""
+
 
 def new(
     target: Annotated[
@@ -185,8 +188,11 @@ def _record(file: Path, command: str, device: str, json: bool) -> None:
     from kernel_gym.imports.authoring.request import snake
     from kernel_gym.imports.bench.import_bench import ImportBench
     from kernel_gym.imports.bench.importing import import_suite
-    from kernel_gym.imports.readers.own_files import PREFIX, OwnReader
+    from kernel_gym.imports.readers.own_files import OPERATION_INSTEAD, PREFIX, OwnReader
 
+    if file.suffix in PROGRAM_SUFFIXES:
+        what = f"{file}: found a program in HIP or C++, and only Triton kernels are recorded"
+        raise typer.BadParameter(f"{what}; {OPERATION_INSTEAD}")
     if file.suffix != ".py" or not file.is_file():
         raise typer.BadParameter(f"{file}: expected a Python file with Triton kernels")
     suite = PREFIX + snake(file.stem).replace("_", "-")
@@ -203,7 +209,8 @@ def _record(file: Path, command: str, device: str, json: bool) -> None:
         print_json(row)
     else:
         told = [f"{row['task']}: {status}", reason, *(f"note: {note}" for note in row["notes"])]
-        told.append(f"next: kernel-gym check {row['task']} {file} --device {device}")
+        if status == "admitted":
+            told.append(f"next: kernel-gym check {row['task']} {file} --device {device}")
         for text in filter(None, told):
             console.print(text, markup=False, highlight=False, soft_wrap=True)
     if status != "admitted":

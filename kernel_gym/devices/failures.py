@@ -9,7 +9,6 @@ from kernel_gym.devices.base import DeviceLostError, Failed, FailureKind, InfraE
 from kernel_gym.formatting import anonymous
 from kernel_gym.inert import inert_line
 from kernel_gym.sandbox.spawn import Child
-from kernel_gym.symbols import plain_name
 
 EXIT_SECONDS = 5.0
 """Wall seconds for the end of a process that has closed its pipe. Its status says how it ended."""
@@ -60,12 +59,6 @@ def exit_text(status: int | None) -> str:
 
 
 def describe_fault(fault: dict[str, Any]) -> Failed:
-    """Describes the fault that stopped a launch on the simulator: what, in which kernel, where."""
+    """Describes the fault that stopped a launch on the simulator; its message says where."""
     kind = FailureKind.TIMEOUT if fault["kind"].endswith("_limit") else FailureKind.RUNTIME
-    where = [f"kernel {plain_name(fault['kernel'])}", fault.get("instruction") or ""]
-    if fault.get("source"):
-        where.append(f"at {fault['source']}")
-    detail = ", ".join(w for w in where if w)
-    if fault.get("workgroup") is not None:
-        detail += f", workgroup {fault['workgroup']}, wave {fault['wave']}, lane {fault['lane']}"
-    return Failed(kind, inert_line(anonymous(fault["message"])), inert_line(anonymous(detail)))
+    return Failed(kind, inert_line(anonymous(fault["message"])))

@@ -76,8 +76,8 @@ def choose_isa(isa: str | None = None) -> str:
     available = supported_isas()
     if not available:
         raise RuntimeError(
-            "the simulator's C++ engine is not built for this processor: install the package here "
-            "(pip install -e .)"
+            "the simulator's C++ engine is not built for this processor: install kernel-gym from "
+            "its checkout again (make setup)"
         )
     if wanted is None:
         return available[0]

@@ -5,14 +5,14 @@ from __future__ import annotations
 import shlex
 import sys
 
-from kernel_gym.simulated_rocm.folders import compiler_folder, library_folder
+from kernel_gym.simulated_rocm.folders import NO_RUNTIME, compiler_folder, library_folder
 
 
 def main() -> int:
     """Prints the commands; returns the exit status."""
     libraries, compiler = library_folder(), compiler_folder()
     if libraries is None or compiler is None:
-        print("the HIP runtime is not built: pip install kernel-gym", file=sys.stderr)
+        print(NO_RUNTIME, file=sys.stderr)
         return 1
     print(f"export PATH={shlex.quote(str(compiler))}:$PATH")
     others = "${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"

@@ -21,7 +21,7 @@ import torch
 
 from kernel_gym.devices.sim.read_headers import are_unchanged, keep_read_files
 from kernel_gym.devices.sim.torch_headers import TORCH, header_words
-from kernel_gym.simulated_rocm.folders import compiler_folder
+from kernel_gym.simulated_rocm.folders import NO_RUNTIME, compiler_folder
 
 DEVICE_SOURCES = (".hip", ".cu")
 _BINDINGS = """
@@ -156,7 +156,7 @@ def _once(words: list[str], inputs: Sequence[Path], folder: Path, suffix: str) -
     if not (output.exists() and are_unchanged(headers)):
         compiler = compiler_folder()
         if compiler is None:
-            raise ExtensionError("the HIP runtime is not built: pip install kernel-gym")
+            raise ExtensionError(NO_RUNTIME)
         own = output.with_suffix(f".{os.getpid()}{suffix}")
         rules = own.with_suffix(".d")
         command = [str(compiler / "hipcc"), *words, "-MD", "-MF", str(rules), "-o", str(own)]

@@ -30,6 +30,9 @@ _TOOLS = {
 _ARCH_TOOLS = ("amdgpu-arch", "amdgpu-offload-arch", "offload-arch", "rocm_agent_enumerator")
 """Tools that print the architectures of the GPUs; `--offload-arch=native` of clang runs one."""
 
+NO_RUNTIME = "the HIP runtime is not built: install kernel-gym from its checkout again (make setup)"
+"""The message where the libraries of the simulated HIP runtime are not there."""
+
 
 def library_folder() -> Path | None:
     """Returns the folder with libamdhip64.so and libhiprtc.so; None if they are not built."""

@@ -17,6 +17,7 @@ from pathlib import Path
 from kernel_gym.devices.sim.toolchain import HipToolchain, hip_toolchain
 from kernel_gym.sim.asm.targets import TARGETS
 from kernel_gym.simulated_rocm.folders import (
+    NO_RUNTIME,
     compiler_folder,
     device_library_folder,
     header_folder,
@@ -48,8 +49,7 @@ def main() -> int:
         return 1
     folder = library_folder()
     if folder is None:
-        advice = "install it: pip install kernel-gym"
-        print(f"hipcc of kernel-gym: the runtime is not built; {advice}", file=sys.stderr)
+        print(f"hipcc of kernel-gym: {NO_RUNTIME}", file=sys.stderr)
         return 1
     return subprocess.run(command(words, chain, arch, folder)).returncode
 

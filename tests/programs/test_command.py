@@ -45,12 +45,24 @@ def test_open_descriptors_pass_to_the_command(tmp_path):
     assert (tmp_path / "result").read_text() == "written", done.stderr
 
 
-def test_a_compiled_kernel_is_launched_without_its_trailing_constexprs(tmp_path):
+def launched_directly(folder, arguments):
+    """Launches the compiled kernel with these arguments, as `kernel[grid]` does not."""
     direct = COPY.replace("copy[(4,)](x", "copy.warmup(x").replace("=256)", "=256, grid=(1,))")
-    direct = direct.replace("torch.testing", "compiled[(4, 1, 1)](x, out, 1000)\ntorch.testing")
-    write(tmp_path, "direct.py", direct.replace("copy.warmup", "compiled = copy.warmup"))
-    done = run(tmp_path, "--", "python", "direct.py")
+    launch = f"compiled[(4, 1, 1)]({arguments})\ntorch.testing"
+    direct = direct.replace("torch.testing", launch)
+    write(folder, "direct.py", direct.replace("copy.warmup", "compiled = copy.warmup"))
+    return run(folder, "--", "python", "direct.py")
+
+
+def test_a_compiled_kernel_is_launched_without_its_trailing_constexprs(tmp_path):
+    done = launched_directly(tmp_path, "x, out, 1000")
     assert done.stdout.splitlines() == ["copied"], done.stderr
+
+
+def test_a_launch_without_an_argument_says_which_is_missing(tmp_path):
+    done = launched_directly(tmp_path, "x, out")
+    assert done.returncode == 1
+    assert "TypeError: found 2 arguments, expected one at 2 (i32) as well" in done.stderr
 
 
 def test_children_count_in_the_sum_and_out_holds_json_and_a_page(tmp_path):

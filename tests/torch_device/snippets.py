@@ -203,6 +203,20 @@ assert x.tolist() == [1, 1, 1, 1]
 x = torch.ones(2, 3, device="cuda")
 x.data = torch.zeros(4, device="cuda")
 assert x.tolist() == [0, 0, 0, 0]
+x = torch.empty(0, device="cuda")
+x.set_(x.untyped_storage(), 0, (2, 3))
+assert x.data_ptr() and x.fill_(7).tolist() == [[7] * 3] * 2
+""",
+    "a copy past the operator": """
+keys = torch._C.DispatchKeySet(torch._C.DispatchKey.CompositeExplicitAutograd)
+copy = torch.ops.aten.copy_.default.redispatch
+x, host = torch.zeros(2, 3, device="cuda"), torch.zeros(3, 2)
+copy(keys, x.t(), torch.arange(3, device="cuda").view(3, 1), False)
+assert x.tolist() == [[0, 1, 2]] * 2
+copy(keys, host, x.t(), False)
+assert host.tolist() == [[0, 0], [1, 1], [2, 2]]
+copy(keys, x, host.t() + 1, False)
+assert x.tolist() == [[1, 2, 3]] * 2
 """,
     "results given": """
 a, m = torch.ones(4, device="cuda"), torch.ones(4, 3, device="cuda")

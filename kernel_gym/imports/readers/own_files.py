@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import shlex
 from collections.abc import Iterator, Mapping
@@ -29,6 +30,13 @@ MAX_FILES = 400
 """Most Python files beside the user's file that its tests may import."""
 MAX_TESTS = 24
 """Most tests that run: a sample of them, the small sizes first."""
+OPERATION_INSTEAD = (
+    "write its operation as a PyTorch function and make a task of that, with your kernel in its "
+    "baseline.hip: kernel-gym new FILE.py:FUNCTION --inputs FILE.py:make_inputs"
+)
+"""The cure for code in HIP. Its launches say neither what they compute in fp64 nor which sizes may
+vary together with their grid, and both are needed to judge another kernel.
+"""
 EXPECTED = 'expected a command such as "pytest test_x.py" or "python test_x.py"'
 
 
@@ -62,7 +70,11 @@ class OwnReader:
         used = read_names(parsed(script, read_text(checkout, script)))
         functions = [one for one in defined_names(tree) if one in used]
         if not kernels_of(tree):
-            yield Unsupported(name, category, f"no kernel: {self.file} has no @triton.jit function")
+            reason = f"no kernel: {self.file} has no @triton.jit function"
+            if "cpp_extension" in ast.unparse(tree):
+                reason = f"extension: {self.file} builds one, and only Triton kernels are recorded"
+                reason = f"{reason}; {OPERATION_INSTEAD}"
+            yield Unsupported(name, category, reason)
             return
         if not functions:
             yield Unsupported(name, category, f"no call: {script} uses nothing of {self.file}")

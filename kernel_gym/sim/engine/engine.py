@@ -41,6 +41,7 @@ from kernel_gym.sim.engine.launch_result import (
     record_unlike,
     unlike_workgroups,
 )
+from kernel_gym.sim.timing.conflicts import worst_of_lines
 from kernel_gym.sim.timing.model import LaunchModel, Modelled, Trace
 from kernel_gym.sim.timing.occupancy import Occupancy
 from kernel_gym.sim.timing.profile import hot_lines
@@ -389,6 +390,7 @@ class Engine:
             number = entry.pop("instruction")
             entry["text"] = kernel.decoded.instructions[number].text
             entry["source"] = kernel.source_of(number)
+        modelled.profile["bank_conflicts"] = worst_of_lines(modelled.profile["bank_conflicts"])
         instructions = kernel.decoded.instructions
         modelled.profile["lines"] = hot_lines(
             (kernel.source_of(number), instructions[number].text, share)

@@ -7,7 +7,8 @@ a cycle, so distinct words in one bank take a cycle each.
 from __future__ import annotations
 
 import math
-from typing import TypedDict
+from collections.abc import Mapping, Sequence
+from typing import Any, TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +17,7 @@ from kernel_gym.sim import constants as hw
 from kernel_gym.sim import layouts
 
 MAX_CONFLICTS = 4
-"""Most instructions with conflicts that a profile names."""
+"""Most source lines with conflicts that a profile names."""
 MIN_FACTOR = 1.5
 """An access has conflicts if it takes this multiple of the cycles that its lanes need, or more."""
 
@@ -52,7 +53,19 @@ def bank_conflicts(accesses: npt.NDArray[np.float64]) -> list[BankConflict]:
             )
             lost.append((cycles - least * runs, conflict))
     lost.sort(key=lambda entry: -entry[0])
-    return [conflict for _, conflict in lost[:MAX_CONFLICTS]]
+    return [conflict for _, conflict in lost]
+
+
+def worst_of_lines(conflicts: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Returns the worst conflict of each source line: a loop that is unrolled has many.
+
+    Args:
+        conflicts: Conflicts with their `source`, the worst one first; those without a line stay.
+    """
+    lines: dict[object, Mapping[str, Any]] = {}
+    for number, conflict in enumerate(conflicts):
+        lines.setdefault(conflict["source"] or number, conflict)
+    return list(lines.values())[:MAX_CONFLICTS]
 
 
 def _lanes_a_cycle(words: int) -> int:

@@ -5,6 +5,8 @@
 #include <ATen/EmptyTensor.h>
 #include <ATen/Functions.h>
 #include <ATen/NativeFunctions.h>
+#include <ATen/TensorIterator.h>
+#include <ATen/native/Copy.h>
 #include <ATen/native/Resize.h>
 #include <ATen/native/TensorFactories.h>
 #include <c10/core/DefaultDtype.h>
@@ -126,6 +128,12 @@ Tensor& copy_(Tensor& self, const Tensor& source, bool) {
   return self;
 }
 
+// PyTorch's own composite copy ends here, where a program asks for it past the device's operator.
+void copy_by_iterator(at::TensorIterator& iterator, bool) {
+  Tensor target = iterator.tensor(0);
+  copy_(target, iterator.tensor(1), false);
+}
+
 Tensor& fill_scalar(Tensor& self, const at::Scalar& value) {
   static const char key = 0;
   if (policy() == COMPUTE) {
@@ -154,18 +162,39 @@ Tensor& fill_tensor(Tensor& self, const Tensor& value) {
 
 Tensor& zero_(Tensor& self) { return fill_scalar(self, 0); }
 
+// Gives a storage at least so many bytes, and keeps what it holds.
+void grow(const at::Storage& source, size_t bytes) {
+  auto* storage = source.unsafeGetStorageImpl();
+  if (bytes <= storage->nbytes()) return;
+  const auto held = static_cast<int64_t>(storage->nbytes());
+  const Tensor larger = empty_strided({static_cast<int64_t>(bytes)}, {1}, at::kByte);
+  if (held > 0) {
+    Tensor before = empty_strided({0}, {1}, at::kByte);
+    before.unsafeGetTensorImpl()->set_storage_keep_dtype(source);
+    const int64_t one = 1;
+    before.unsafeGetTensorImpl()->set_sizes_and_strides(IntArrayRef(held), IntArrayRef(one), 0);
+    Tensor start = at::native::as_strided_tensorimpl(larger, {held}, {1}, 0);
+    copy_(start, before, false);
+  }
+  storage->set_data_ptr_noswap(
+      larger.storage().unsafeGetStorageImpl()->set_data_ptr(c10::DataPtr()));
+  storage->set_nbytes(bytes);
+}
+
 Tensor& set_storage(Tensor& self, at::Storage source, int64_t offset, IntArrayRef sizes,
                     IntArrayRef strides) {
   TORCH_CHECK(source.device().is_cuda(), "set_ of a tensor on cuda:0 to a storage on ",
               source.device());
   auto* impl = self.unsafeGetTensorImpl();
-  impl->set_storage_keep_dtype(std::move(source));
   std::vector<int64_t> steps = strides.vec();
   if (strides.size() != sizes.size()) {
     steps.assign(sizes.size(), 1);
     for (size_t i = sizes.size(); i-- > 1;)
       steps[i - 1] = steps[i] * std::max<int64_t>(sizes[i], 1);
   }
+  if (policy() == COMPUTE)
+    grow(source, at::detail::computeStorageNbytes(sizes, steps, self.dtype().itemsize(), offset));
+  impl->set_storage_keep_dtype(std::move(source));
   impl->set_sizes_and_strides(sizes, steps, offset);
   return self;
 }
@@ -188,21 +217,7 @@ const Tensor& resize_(const Tensor& self, IntArrayRef sizes, maybe<at::MemoryFor
   auto* impl = self.unsafeGetTensorImpl();
   const Tensor wanted = at::empty(
       sizes, at::TensorOptions().dtype(self.dtype()).device(c10::kMeta).memory_format(format));
-  const size_t bytes = wanted.storage().nbytes() + self.storage_offset() * self.element_size();
-  auto* storage = self.storage().unsafeGetStorageImpl();
-  if (bytes > storage->nbytes()) {
-    const auto held = static_cast<int64_t>(storage->nbytes());
-    Tensor larger = empty_strided({static_cast<int64_t>(bytes)}, {1}, at::kByte);
-    if (held > 0) {
-      Tensor before = empty_strided({0}, {1}, at::kByte);
-      set_storage(before, self.storage(), 0, {held}, {1});
-      Tensor start = at::native::as_strided_tensorimpl(larger, {held}, {1}, 0);
-      copy_(start, before, false);
-    }
-    storage->set_data_ptr_noswap(
-        larger.storage().unsafeGetStorageImpl()->set_data_ptr(c10::DataPtr()));
-    storage->set_nbytes(bytes);
-  }
+  grow(self.storage(), wanted.storage().nbytes() + self.storage_offset() * self.element_size());
   impl->set_sizes_and_strides(wanted.sizes(), wanted.strides(), self.storage_offset());
   return self;
 }
@@ -274,6 +289,7 @@ void register_operators() {
   aten.impl("_reshape_alias", reshape_alias);
   aten.impl("unfold", unfold);
   aten.impl("copy_", copy_);
+  at::native::copy_stub.set_cuda_dispatch_ptr(copy_by_iterator);
   aten.impl("fill_.Scalar", fill_scalar);
   aten.impl("fill_.Tensor", fill_tensor);
   aten.impl("zero_", zero_);

@@ -30,6 +30,10 @@ _FORMATS = {
 }
 
 
+_ABSENT = object()
+"""Stands for an argument that a launch does not give."""
+
+
 class TextBackend(backends["amd"].compiler):  # type: ignore[misc]
     """Triton's backend for AMD GPUs, whose `hsaco` stage keeps the assembler text."""
 
@@ -103,10 +107,15 @@ class SimLauncher:
 
     def _pairs(self, args: tuple) -> Iterator[tuple[str, Any]]:
         values = flatten(args)
-        for kind in self._types:
-            value = next(values, None)  # as on a GPU, trailing constexprs may be absent
-            if kind == "constexpr":
+        for place, kind in enumerate(self._types):
+            value = next(values, _ABSENT)
+            if kind == "constexpr":  # as on a GPU, trailing ones may be absent
                 continue
+            if value is _ABSENT:
+                raise TypeError(
+                    f"found {place} arguments, expected one at {place} ({kind}) as well: only "
+                    "constexprs behind the last other argument may be left out"
+                )
             if kind.startswith("tensordesc"):
                 yield from _expand_descriptor(value)
             else:

@@ -8,7 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from kernel_gym.cli import app
 from kernel_gym.imports.readers.base import CheckoutError, FoundTask, Unsupported
 from kernel_gym.imports.readers.known import get_reader
 from kernel_gym.imports.readers.own_files import OwnReader, parse_command
@@ -47,6 +49,11 @@ def test_the_functions_that_the_tests_use_are_recorded():
     ("kernel", "test", "reason"),
     [
         ("def f(x): return x", "from k import f\nf(1)", "no kernel"),
+        (
+            "from torch.utils.cpp_extension import load\nf = load('f', 'f.hip').f",
+            "from k import f\nf(1)",
+            "extension: k.py builds one, and only Triton kernels are recorded; write its operation",
+        ),
         ("import triton\n@triton.jit\ndef f(x): pass", "print(1)", "no call"),
     ],
 )
@@ -65,6 +72,15 @@ def test_a_missing_file_is_named(tmp_path):
 
 def test_readers_of_own_files_are_found_by_name():
     assert get_reader("own-swish-gate") == OwnReader("own-swish-gate")
+
+
+def test_a_program_in_hip_is_refused_with_the_cure(tmp_path):
+    program = tmp_path / "main.hip"
+    program.write_text("int main() {}")
+    arguments = ["new", str(program), "--record", "./main"]
+    refused = CliRunner().invoke(app, arguments, env={"COLUMNS": "999"})
+    assert refused.exit_code == 2
+    assert "only Triton kernels are recorded; write its operation as a PyTorch" in refused.output
 
 
 @pytest.mark.slow

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from kernel_gym.sim.layouts import AccessCounts, field_names
-from kernel_gym.sim.timing.conflicts import MAX_CONFLICTS, bank_conflicts
+from kernel_gym.sim.timing.conflicts import MAX_CONFLICTS, bank_conflicts, worst_of_lines
 from kernel_gym.sim.timing.profile import profile_text
 from tests.sim.support import kernel_text, run
 
@@ -58,7 +58,17 @@ def test_the_instructions_that_lose_most_come_first():
         counts(executions=n, lanes=64 * n, bytes=256 * n, lds_cycles=8 * n) for n in range(1, 9)
     ]
     conflicts = [entry["instruction"] for entry in bank_conflicts(np.concatenate(rows))]
-    assert conflicts == [7, 6, 5, 4][:MAX_CONFLICTS]
+    assert conflicts == [7, 6, 5, 4, 3, 2, 1, 0]
+
+
+def test_a_line_is_named_once_with_its_worst_conflict():
+    conflicts = [
+        {"source": source, "cycles": cycles}
+        for source, cycles in (("a.hip:1", 64), ("a.hip:1", 32), ("", 16), ("", 8), ("b.hip:2", 4))
+    ]
+    assert [entry["cycles"] for entry in worst_of_lines(conflicts)] == [64, 16, 8, 4]
+    lines = [{"source": f"a.hip:{n}", "cycles": 64} for n in range(9)]
+    assert worst_of_lines(lines) == lines[:MAX_CONFLICTS]
 
 
 @pytest.mark.parametrize(("stride", "cycles"), [(4, None), (128, 64), (132, None), (8, 4)])
