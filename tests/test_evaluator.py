@@ -323,9 +323,9 @@ def test_hostile_code_costs_its_own_evaluation_only(evaluator, task, case):
 
 
 def test_a_host_loop_ends_at_its_limit(evaluator, task, monkeypatch):
-    from kernel_gym.devices.sim import session as sim
+    from kernel_gym.devices.sim import planned_session
 
-    monkeypatch.setattr(sim, "CALL_SECONDS", 2.0)
+    monkeypatch.setattr(planned_session, "CALL_SECONDS", 2.0)
     result = evaluator.evaluate(task, "def softmax(x):\n    while True: pass\n")
     assert (result.outcome, result.stage) == (Outcome.TIMEOUT, Stage.TRAIN)
 
