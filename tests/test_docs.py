@@ -51,7 +51,6 @@ def test_the_readme_example_runs(capsys):
     assert printed.count(": passed") == 1
 
 
-@pytest.mark.timeout(600)
 @pytest.mark.parametrize(
     "page",
     [

@@ -352,7 +352,6 @@ ONE_LONG_ROW = 39
 much that the recorded error of the example `3_good` does."""
 
 
-@pytest.mark.timeout(600)
 @pytest.mark.slow
 def test_a_record_does_not_depend_on_the_threads_of_its_judge():
     path = ROOT / "kernel_gym" / "policies" / "examples" / TASK / "3_good.py"

@@ -40,7 +40,6 @@ def solve(folder, kernel, env):
     subprocess.run([str(folder / "solution/solve.sh")], env=env, check=True)
 
 
-@pytest.mark.timeout(250)
 @pytest.mark.parametrize(
     ("prepare", "passed"),
     [

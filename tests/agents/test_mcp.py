@@ -18,7 +18,6 @@ from kernel_gym.agents.workspace import write_workspace
 from kernel_gym.tasks import get_task
 from tests.agents.conftest import DEVICE, TASK
 
-pytestmark = pytest.mark.timeout(300)
 GOOD = get_task(TASK).start_source
 TOOLS = {"list_tasks", "show_task", "submit_kernel", "profile_kernel", "best_so_far"}
 

@@ -3,14 +3,11 @@
 import subprocess
 import sys
 
-import pytest
-
 from kernel_gym.tasks import get_task
 from tests.agents.conftest import TASK
 from tests.service.conftest import serve  # noqa: F401
 
 
-@pytest.mark.timeout(300)
 def test_check_submits_to_the_session_of_a_service(serve, tmp_path):  # noqa: F811
     url, service = serve()
     command = [sys.executable, "-m", "kernel_gym", "workspace", TASK, str(tmp_path / "w")]
