@@ -47,7 +47,7 @@ def test_no_session_is_opened_for_a_folder_with_other_files(serve, tmp_path):  #
     (tmp_path / "w").mkdir()
     (tmp_path / "w" / "notes.txt").write_text("mine")
     command = [sys.executable, "-m", "kernel_gym", "workspace", TASK, str(tmp_path / "w")]
-    run = subprocess.run([*command, "--service", url], capture_output=True, text=True, timeout=110)
+    run = subprocess.run([*command, "--service", url], capture_output=True, text=True)
     assert run.returncode == 2
     assert "found files, expected an empty folder or none" in run.stderr
     assert service.store._rows("SELECT id FROM sessions") == []
