@@ -27,7 +27,7 @@ demo: $(STAMPS)/judge
 	$(IN)/kernel-gym demo
 
 test: $(STAMPS)/adapters
-	OMP_NUM_THREADS=1 $(IN)/python -m pytest -n auto --dist loadfile
+	OMP_NUM_THREADS=1 $(IN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
 
 lint: setup
 	$(IN)/ruff check .

@@ -1,5 +1,7 @@
 """Fixtures that several folders share."""
 
+from collections import Counter
+
 import pytest
 
 from kernel_gym.storage import secret
@@ -9,6 +11,14 @@ __all__ = ["cluster"]
 
 secret._of_process = secret.RunSecret(bytes(range(32)))
 """Tests draw the same every time: a failure can be repeated."""
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items):
+    """Puts files with slow tests first: at the end, one would keep a single core busy."""
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    sizes = Counter(item.path for item in items)
+    items.sort(key=lambda item: (item.path not in slow, -sizes[item.path]))
 
 
 @pytest.hookimpl(wrapper=True)

@@ -30,6 +30,7 @@ def shell():
     return {**os.environ, "PATH": path, "EXAMPLES": str(ROOT / "examples")}
 
 
+@pytest.mark.slow
 def test_the_quickstart_runs(tmp_path, shell, monkeypatch):
     monkeypatch.chdir(tmp_path)
     runnable = blocks("docs/quickstart.md")
@@ -51,7 +52,7 @@ def test_the_readme_example_runs(capsys):
     assert printed.count(": passed") == 1
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "page",
     [

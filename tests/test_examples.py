@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.timeout(600)
-
 ROOT = Path(__file__).parent.parent
 EXAMPLES = ROOT / "examples"
 

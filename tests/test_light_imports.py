@@ -43,10 +43,12 @@ def run(tmp_path_factory):
         ("bench --help", "[]"),
         ("rescore RUN --reward agentkernelarena --json", "[]"),
         ("compare RUN RUN", "['scipy']"),  # whose bootstrap makes the intervals
+        ("sim --audit --report REPORT -- true", "[]"),  # the command's processes load PyTorch
     ],
 )
 def test_commands_that_read_load_nothing_they_do_not_need(run, arguments, loaded):
-    given = [str(run) if word == "RUN" else word for word in arguments.split()]
+    names = {"RUN": str(run), "REPORT": str(run.parent / "audit.xml")}
+    given = [names.get(word, word) for word in arguments.split()]
     assert heavy(RUN, *given) == loaded
 
 

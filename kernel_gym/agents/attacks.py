@@ -25,7 +25,8 @@ from kernel_gym.storage.secret import SECRET
 from kernel_gym.tasks import get_task
 
 SUBMISSIONS = 3
-LIMITS = Limits(seconds=60)
+LIMITS = Limits(seconds=600)
+"""Only a guard: no script of the suite waits, but a busy machine takes a minute to evaluate."""
 REWARD = "kernel-opt"
 LEFT = "kernel-gym-attack"
 """The name of what an attack leaves where others may find it."""

@@ -46,7 +46,7 @@ def run_program(
         InputError: It is a HIP program and the compiler is missing.
     """
     from kernel_gym.devices.sim import memory as sim_memory
-    from kernel_gym.programs.local_runtime import device_memory
+    from kernel_gym.programs.device_size import device_memory
     from kernel_gym.sandbox.confine import WorkerLimits
     from kernel_gym.sandbox.spawn import shared_template
 

@@ -21,16 +21,10 @@ from kernel_gym.devices.sim.observer import Observer
 from kernel_gym.devices.sim.requests import RefusedError
 from kernel_gym.protocol.device import Allocated
 from kernel_gym.protocol.request import Request, encode, encode_answer
-from kernel_gym.sandbox import host_memory
 from kernel_gym.sandbox.channel import ChannelMessage
 from kernel_gym.torch_device import library
 from kernel_gym.worker.hip.connection import Connection
 from kernel_gym.worker.sim.runtime import DeviceError, SimRuntime
-
-MAX_DEVICE_BYTES = 8 << 30
-"""Upper bound on the simulated GPU's memory, in bytes. The host provides it."""
-MAX_SHARE_OF_HOST = 0.5
-"""Upper bound on the same, as a share of the host's available memory."""
 
 
 class LocalRuntime(SimRuntime):
@@ -151,14 +145,6 @@ class LocalRuntime(SimRuntime):
         __tracebackhide__ = True
         message = ChannelMessage(*encode(request))
         return self.checked(sim_server.answer_program(self.gpu, message))
-
-
-def device_memory() -> int:
-    """Returns how many bytes a program may allocate on the simulated GPU."""
-    available = host_memory.available_bytes()
-    if available is None:
-        return MAX_DEVICE_BYTES
-    return min(MAX_DEVICE_BYTES, int(available * MAX_SHARE_OF_HOST))
 
 
 def _print(text: bytes, to_stderr: bool) -> None:

@@ -10,7 +10,6 @@ from kernel_gym.records import Outcome
 from kernel_gym.tasks import get_task
 from tests.agents.conftest import TASK
 
-pytestmark = pytest.mark.timeout(300)
 BROKEN = "printf 'x(' > kernel.py; "
 
 

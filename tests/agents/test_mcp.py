@@ -18,7 +18,6 @@ from kernel_gym.agents.workspace import write_workspace
 from kernel_gym.tasks import get_task
 from tests.agents.conftest import DEVICE, TASK
 
-pytestmark = pytest.mark.timeout(300)
 GOOD = get_task(TASK).start_source
 TOOLS = {"list_tasks", "show_task", "submit_kernel", "profile_kernel", "best_so_far"}
 
@@ -99,7 +98,7 @@ def test_a_workspace_connects_its_agent_with_the_judge_outside(tmp_path, make_de
 )
 def test_bad_options_are_one_line(tmp_path, arguments, message):
     command = [sys.executable, "-m", "kernel_gym", "mcp", "--device", DEVICE, *arguments]
-    run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=100)
+    run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert run.returncode == 2
     assert message in run.stderr
     assert "Traceback" not in run.stderr
@@ -113,7 +112,7 @@ def test_a_port_in_use_is_one_line(tmp_path):
         write_workspace(tmp_path / "w", get_task(TASK), DEVICE, 3)
         command = [sys.executable, "-m", "kernel_gym", "mcp", "--http", port]
         command += ["--workspace", str(tmp_path / "w")]
-        run = subprocess.run(command, capture_output=True, text=True, timeout=100)
+        run = subprocess.run(command, capture_output=True, text=True)
     assert run.returncode == 2
     assert "Address already in use; name another port" in run.stderr
 

@@ -22,7 +22,6 @@ MINI = os.environ.get("KERNEL_GYM_TEST_MINI") or shutil.which("mini")
 
 
 @pytest.mark.sweep
-@pytest.mark.timeout(400)
 @pytest.mark.skipif(MINI is None, reason="needs mini-swe-agent: pip install mini-swe-agent")
 def test_mini_swe_agent_plays_a_task(tmp_path, pool, monkeypatch):
     commands = ["cat TASK.md | head -5", "sed -i s/BLOCK=512/BLOCK=1024/ kernel.py", "./check"]

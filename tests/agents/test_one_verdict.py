@@ -12,6 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 import kernel_gym
 from kernel_gym.agents.backends import LocalTasks
@@ -20,6 +21,7 @@ from kernel_gym.agents.harbor import write_harbor
 from kernel_gym.agents.mcp_server import make_server
 from kernel_gym.agents.serve import desk_server
 from kernel_gym.agents.workspace import kernel_name, write_workspace
+from kernel_gym.cli import app
 from kernel_gym.exploits.loader import load_exploits
 from kernel_gym.rewards import get_reward
 from kernel_gym.storage.run_records import RunConfig
@@ -72,10 +74,7 @@ def ways(tmp_path, pool):
         file = tmp_path / kernel_name(get_task(task))
         file.write_text(source)
         arguments = ["check", task, str(file), "--device", DEVICE, "--json"]
-        run = subprocess.run(
-            [sys.executable, "-m", "kernel_gym", *arguments], capture_output=True, text=True
-        )
-        return json.loads(run.stdout)["evaluation"]["outcome"]
+        return json.loads(CliRunner().invoke(app, arguments).stdout)["evaluation"]["outcome"]
 
     def workspace(task, source):
         folder = tmp_path / f"w{len(list(tmp_path.iterdir()))}"

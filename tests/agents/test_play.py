@@ -23,8 +23,6 @@ from kernel_gym.tasks import get_task
 from kernel_gym.tasks.names import UnknownName
 from tests.agents.conftest import DEVICE, TASK
 
-pytestmark = pytest.mark.timeout(300)
-
 BROKEN = "printf 'x(' > kernel.py; "
 """A kernel that is evaluated fast."""
 

@@ -25,7 +25,7 @@ MODES = ("triton2triton", "torch2triton", "torch2hip", "hip2hip", "instruction2t
 
 def run(folder, script, *arguments, **options):
     command = [sys.executable, "-S", str(folder / script), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=100, **options)
+    return subprocess.run(command, capture_output=True, text=True, **options)
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from gymnasium.error import InvalidAction, ResetNeeded
 from gymnasium.utils.env_checker import check_env
 
 import kernel_gym  # noqa: F401
-from kernel_gym.devices.sim import session as sim
+from kernel_gym.devices.sim import planned_session
 from kernel_gym.storage.secret import process_secret, read_secret
 from kernel_gym.tasks import get_task, load_suite
 
@@ -242,7 +242,7 @@ def test_importing_the_package_stays_light(module):
 
 
 def test_a_candidate_that_hangs_costs_its_own_evaluation_only(make, monkeypatch):
-    monkeypatch.setattr(sim, "CALL_SECONDS", 3.0)
+    monkeypatch.setattr(planned_session, "CALL_SECONDS", 3.0)
     env = make(max_turns=2)
     env.reset(seed=random.Random(0).randrange(100))
     info = env.step("def softmax(x):\n    while True:\n        pass\n")[4]

@@ -98,7 +98,6 @@ def test_a_worker_that_cannot_be_made_is_tried_again(recording):
         assert executor.failures == 99 - 3
 
 
-@pytest.mark.timeout(300)
 def test_a_dead_template_costs_nothing():
     """Template and device processes can be killed without an effect on the evaluation."""
     wrong = "def softmax(x): return x\n"
@@ -111,7 +110,6 @@ def test_a_dead_template_costs_nothing():
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
 @pytest.mark.parametrize("with_template", [False, True], ids=["children", "template too"])
 def test_all_workers_killed_at_once_change_no_record(monkeypatch, with_template):
     """The kernel of Linux may do so when the machine is out of memory."""

@@ -71,7 +71,6 @@ def test_an_actor_that_overruns_is_replaced(cluster, recording):
 
 
 @pytest.mark.sweep
-@pytest.mark.timeout(300)
 def test_a_lost_node_costs_nothing(cluster, recording):
     """Its evaluation runs on a node that replaces it."""
     import ray

@@ -58,7 +58,7 @@ def test_the_workflow_gives_the_inputs_that_the_action_takes():
     assert required <= given.keys() <= ACTION["inputs"].keys()
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.slow
 def test_its_command_fails_for_a_race_unless_it_is_suppressed(tmp_path):
     tests = tmp_path / "tests"
     tests.mkdir()

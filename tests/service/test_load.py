@@ -11,7 +11,6 @@ from tests.test_architecture import ROOT
 
 
 @pytest.mark.sweep
-@pytest.mark.timeout(600)
 def test_nothing_is_lost_or_recorded_twice_when_the_service_is_killed():
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

@@ -394,7 +394,6 @@ def test_a_bad_file_of_tokens_is_told(tmp_path, text, told):
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
 def test_a_trainer_that_only_speaks_http_learns(serve):
     url, service = serve()
     program = ROOT / "examples" / "http_trainer.py"

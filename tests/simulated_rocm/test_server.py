@@ -96,7 +96,7 @@ def test_requests_over_a_socket():
         (RequestNumber.END, b""),
     ):
         near.sendall(struct.pack("<IQ", request, len(body)) + body)
-    thread.join(timeout=10)
+    thread.join()
     with near.makefile("rb") as stream:
         assert stream.read(12 + 8) == struct.pack("<iQQ", 0, 8, 0x1000)
         assert stream.read(12 + 8) == struct.pack("<iQd", 0, 8, 0.25)

@@ -233,7 +233,6 @@ def test_feedback_is_read_and_not_learnt(run, executor, tmp_path):
 
 
 @pytest.mark.sweep
-@pytest.mark.timeout(400)  # 240 steps of training
 def test_a_policy_made_from_nothing_learns_to_read_what_it_replaces(tmp_path):
     """Its edits apply to launches that it has never seen, whatever their block."""
     from kernel_gym.episodes.conversation import LaunchPrompt

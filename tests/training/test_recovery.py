@@ -67,7 +67,6 @@ def content(folder):
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(240)
 def test_a_killed_driver_loses_nothing_that_was_on_disk_and_leaves_no_process(command, tmp_path):
     result = CliRunner().invoke(app, command("undisturbed"))
     assert result.exit_code == 0, result.output

@@ -286,7 +286,6 @@ def hundred():
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
 @pytest.mark.parametrize("player", EPISODES, ids=lambda player: player.__name__)
 def test_a_hundred_episodes_at_a_time_do_not_mix(player, hundred, monkeypatch):
     sessions, orders, alone = hundred

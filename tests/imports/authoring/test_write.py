@@ -14,7 +14,7 @@ from kernel_gym.tasks.problem import Check, Scale
 from kernel_gym.tasks.sampling import train_workloads
 
 TEN = (Path(__file__).parent / "modules" / "ten.py").read_text()
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.slow
 
 
 def traced(target, inputs, source=TEN):

@@ -12,8 +12,6 @@ from kernel_gym.imports.manifest import ImportStatus, read_data
 from kernel_gym.imports.readers.known import get_reader
 from tests.imports.readers import suites
 
-pytestmark = pytest.mark.timeout(240)
-
 
 def test_a_task_is_imported_in_another_process(tmp_path):
     checkout = suites.tritonbench(tmp_path / "checkout")

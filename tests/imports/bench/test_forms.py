@@ -73,7 +73,6 @@ def forms_of(task):
     return sizes
 
 
-@pytest.mark.timeout(300)
 def test_each_form_has_a_workload_of_its_largest_size(peak):
     assert forms_of(peak) == {
         (0, False, "float32"): 40,
@@ -84,7 +83,6 @@ def test_each_form_has_a_workload_of_its_largest_size(peak):
     }
 
 
-@pytest.mark.timeout(300)
 def test_rows_are_padded_and_values_wider_where_the_own_code_takes_them(peak):
     hidden = peak.problem.stated_workloads(Split.ADVERSARIAL)
     tensors = [peak.problem.templates[one.dims["call"]].call.tensors[0] for one in hidden]
@@ -92,14 +90,12 @@ def test_rows_are_padded_and_values_wider_where_the_own_code_takes_them(peak):
     assert max(float(form.values.high) for form in tensors) > 64
 
 
-@pytest.mark.timeout(300)
 def test_sizes_reach_beyond_the_largest_recorded_one(peak):
     sizes = [one.dims for one in peak.problem.stated_workloads(Split.UNSEEN)]
     assert max(dims["d0"] for dims in sizes) > 40
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_kernel_that_ignores_an_argument_is_refused(bench, peak, change):
     before, after = CHANGES[change]
@@ -113,7 +109,6 @@ def test_a_kernel_that_ignores_an_argument_is_refused(bench, peak, change):
     ), evaluation.message
 
 
-@pytest.mark.timeout(300)
 def test_the_prompt_shows_what_a_call_passes(peak):
     lines = peak.problem.prompt_parts(peak.mode).signature.splitlines()
     assert any(line.endswith("peak(float32[d0, d1], 1, keepdim=True)") for line in lines)
@@ -126,7 +121,6 @@ RANDOM = PEAK.replace(
 )
 
 
-@pytest.mark.timeout(300)
 def test_a_random_default_path_is_flagged_and_named(bench):
     tests = """
 import torch

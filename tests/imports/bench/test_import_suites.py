@@ -23,7 +23,6 @@ from kernel_gym.tasks.workload import Split
 from tests.imports.readers import suites
 
 DEVICE = "sim:gfx942"
-pytestmark = pytest.mark.timeout(600)  # three suites are imported
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,5 @@
 """Recordings end in time, whatever the tests of a suite do."""
 
-import pytest
-
 from kernel_gym.imports.bench.import_bench import ImportBench
 
 KERNEL = """
@@ -84,7 +82,6 @@ def recorded(tests, style="pytest", **limits):
         return bench.run("record", files, options | limits)
 
 
-@pytest.mark.timeout(120)
 def test_a_launch_that_takes_too_long_is_recorded():
     answer = recorded(SLOW_TESTS, seconds=30, launch_instructions=20_000_000)
     assert len(answer["calls"]) == 2
@@ -92,7 +89,6 @@ def test_a_launch_that_takes_too_long_is_recorded():
         assert [tensor["mutated"] for tensor in call["tensors"]] == [False, True]
 
 
-@pytest.mark.timeout(120)
 def test_a_test_that_does_not_end_ends_the_recording():
     answer = recorded(ENDLESS_TESTS, seconds=3, launch_instructions=20_000_000)
     assert answer["ended"] == "time"

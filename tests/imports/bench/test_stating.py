@@ -52,14 +52,12 @@ def stated(bench, ends_not, size):
     return [one.dims["d0"] for one in task.problem.stated_workloads(Split.TRAIN)]
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize("size", [1, 3, 400])
 def test_a_kernel_that_ends_at_no_size_is_left_out(bench, size):
     with pytest.raises(UnsupportedTask, match="too many instructions in one launch"):
         stated(bench, "True", size)
 
 
-@pytest.mark.timeout(120)
 def test_a_task_is_given_up_if_its_first_call_takes_too_long(bench, monkeypatch):
     calls = []
     call = suite_code.SuiteCode.call
@@ -75,12 +73,10 @@ def test_a_task_is_given_up_if_its_first_call_takes_too_long(bench, monkeypatch)
     assert len(calls) == 1
 
 
-@pytest.mark.timeout(120)
 def test_a_kernel_that_ends_at_small_sizes_gets_a_twin(bench):
     assert stated(bench, "x.numel() > 100", 400) == [100]
 
 
-@pytest.mark.timeout(120)
 def test_unseen_sizes_at_which_a_kernel_never_ends_are_left_out(bench):
     task = recorded_task(
         ENDLESS.replace("ENDS_NOT", "x.numel() not in (64, 96)"),

@@ -211,7 +211,6 @@ def test_imported_files_are_found(text, file):
 
 
 @pytest.mark.sweep
-@pytest.mark.timeout(600)
 def test_a_module_is_imported(checkout, tmp_path, monkeypatch):
     monkeypatch.setenv(IMPORTS, str(tmp_path / "imports"))
     with ImportBench("sim:gfx942") as bench:

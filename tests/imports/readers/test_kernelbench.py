@@ -107,7 +107,6 @@ def test_a_file_that_is_a_pointer_is_unsupported(checkout):
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
 def test_a_module_is_imported_and_judges_candidates(checkout, tmp_path, monkeypatch):
     monkeypatch.setenv(IMPORTS, str(tmp_path / "imports"))
     with ImportBench("sim:gfx942") as bench:

@@ -248,7 +248,6 @@ def test_a_solution_that_cannot_be_used_says_why(tmp_path, parts, change, found)
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
 def test_an_operator_is_imported_and_judges_solutions(tmp_path, monkeypatch):
     monkeypatch.setenv(IMPORTS, str(tmp_path / "imports"))
     custom = {**ROW, "inputs": {**ROW["inputs"], "x": {"type": "custom"}}}

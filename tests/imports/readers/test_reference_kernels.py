@@ -120,7 +120,6 @@ def test_a_problem_that_cannot_be_read_says_why(checkout, file, before, after, f
 
 
 @pytest.mark.sweep
-@pytest.mark.timeout(600)
 def test_a_problem_is_imported_and_judges_submissions(checkout, tmp_path, monkeypatch):
     monkeypatch.setenv(IMPORTS, str(tmp_path / "imports"))
     with ImportBench("sim:gfx942") as bench:

@@ -119,7 +119,6 @@ def test_an_unknown_key_is_named(checkout):
 
 
 @pytest.mark.sweep
-@pytest.mark.timeout(600)
 def test_a_backward_pass_is_imported_and_judges_kernels(checkout, tmp_path, monkeypatch):
     monkeypatch.setenv(IMPORTS, str(tmp_path / "imports"))
     with ImportBench("sim:gfx942") as bench:

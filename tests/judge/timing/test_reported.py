@@ -36,7 +36,6 @@ result_gold = turns
 """
 
 
-@pytest.mark.timeout(240)
 def test_the_baseline_is_timed_on_the_inputs_of_the_candidate():
     with ImportBench("sim:gfx942") as bench:
         task = recorded_task(TURNS, TESTS, ["turns"], bench)

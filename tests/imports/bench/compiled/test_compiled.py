@@ -17,7 +17,6 @@ from kernel_gym.imports.traced.loading import load_text
 from kernel_gym.records import Clock
 from kernel_gym.tasks import Scale
 
-pytestmark = pytest.mark.timeout(300)
 compiles = pytest.mark.skipif(shutil.which("g++") is None, reason="Inductor needs g++")
 MODULE = """
 import torch
