@@ -254,9 +254,9 @@ class LlamaDecoderLayer(Problem):
         gate, up = (linear(m, weight).half().float() for weight in (gate_proj, up_proj))
         inner = (F.silu(gate) * up).half()
         fused = (linear(inner, down_proj) + h.half().float()).half()
-        given = (x, input_norm, q_proj, k_proj, v_proj, o_proj, post_norm, gate_proj, up_proj)
-        given = (*given, down_proj, cos, sin, eps)
-        (oracle,), (stepwise,) = self.oracle(*given), self.reference(*given)
+        first, second = (x, input_norm, q_proj, k_proj, v_proj, o_proj), (post_norm, gate_proj)
+        (oracle,) = self.oracle(*first, *second, up_proj, down_proj, cos, sin, eps)
+        (stepwise,) = self.reference(*first, *second, up_proj, down_proj, cos, sin, eps)
         return (farthest(oracle, (stepwise, fused)),)
 
     def flops(self, dims: Dims) -> int:
