@@ -74,6 +74,7 @@ class Channel:
     ) -> None:
         self._sock = sock
         self._buffers, self._header, self._size = buffers, header, size
+        self._unanswered = False
 
     def fileno(self) -> int:
         """The descriptor, for selectors."""
@@ -127,9 +128,21 @@ class Channel:
         timeout: float | Patience | None = None,
         spin: float = 0.0,
     ) -> ChannelMessage:
-        """Sends a message and waits for the answer to it."""
+        """Sends a message and waits for the answer to it.
+
+        Raises:
+            ChannelClosed: The peer is gone, or an earlier request had no answer: that could still
+                come, and would be taken for the answer to this one.
+            ChannelTimeout: There is no answer in time.
+            ChannelMalformed: The answer is no message.
+        """
+        if self._unanswered:
+            raise ChannelClosed("an earlier request has no answer")
+        self._unanswered = True
         self.send(header, *buffers, timeout=timeout)
-        return self.recv(timeout, spin)
+        answer = self.recv(timeout, spin)
+        self._unanswered = False
+        return answer
 
     def close(self) -> None:
         """Closes this end."""

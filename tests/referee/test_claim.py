@@ -159,6 +159,7 @@ def test_the_oracle_is_wider_than_the_reference():
     assert not torch.equal(exact, exact.float().double())
 
 
+@pytest.mark.sweep
 def test_inputs_that_cannot_tell_wrong_from_right_are_refused(tmp_path):
     reference = "def gelu(x):\n    return x * 0\n"
     folder = written(tmp_path, s__toml=STATEMENT, gelu_reference__py=reference, k__py="x")

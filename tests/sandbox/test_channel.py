@@ -55,6 +55,15 @@ def test_half_a_message_ends_at_the_deadline_too(ends):
         channel.recv(timeout=0.01)
 
 
+def test_a_late_answer_is_not_taken_for_the_next_one(ends):
+    channel, peer = ends
+    with pytest.raises(ChannelTimeout):
+        channel.request({"ask": 1}, timeout=0.01)
+    Channel(peer).send({"answer": 1})
+    with pytest.raises(ChannelClosed, match="an earlier request has no answer"):
+        channel.request({"ask": 2}, timeout=5)
+
+
 def test_buffers_have_the_bound_of_their_channel():
     ours, theirs = socket.socketpair()
     channel = Channel(ours, buffers=1, size=4)

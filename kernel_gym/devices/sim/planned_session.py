@@ -272,6 +272,8 @@ class PlannedSession(SimSession):
             buffers = self._place_inputs(inputs)
             outputs = [] if self._returns else self._place_outputs(dims)
             done = self._run(plan, [*buffers.values(), *outputs])
+            if self._worker.dead:  # the device still executes the plan, and would answer that
+                return self._worker.dead
             if isinstance(done, Failed):
                 result: Result | Failed = self._failed(done, begin)
             else:

@@ -10,6 +10,7 @@ import torch
 
 from kernel_gym.devices import plan_recordings
 from kernel_gym.devices.base import Audit, Call, Failed, FailureKind
+from kernel_gym.devices.sim import planned_session
 from kernel_gym.devices.sim.planned_session import PlannedSession
 from kernel_gym.devices.sim.session import SimOptions
 from kernel_gym.devices.sim.toolchain import HipToolchain, hip_toolchain
@@ -116,6 +117,20 @@ def softmax(x):
     uneven[(4096,)](x, y, unused, num_warps=1)
     return y
 """
+ENDLESS = """
+import torch, triton
+import triton.language as tl
+@triton.jit
+def endless(x, n):
+    total = tl.load(x)
+    for _ in range(n):
+        total = total * 0.5 + tl.load(x, volatile=True)
+    tl.store(x, total)
+def softmax(x):
+    y = torch.empty_like(x)
+    endless[(64,)](y, 1 << 30)
+    return y
+"""
 COMPUTES = "def softmax(x):\n    return x.exp()\n"
 MANY = HEAD + "def softmax(x):\n    for _ in range(5000): work(x, x)\n    return x\n"
 TABLE = (
@@ -164,6 +179,16 @@ def test_memory_that_a_candidate_allocates_does_not_change_how_a_launch_is_timed
     assert isinstance(much, Call), much
     assert "run again" in little.uncalibrated
     assert (much.seconds, much.uncalibrated) == (little.seconds, little.uncalibrated)
+
+
+def test_a_plan_that_is_not_done_in_time_is_the_failure_of_the_candidate(monkeypatch):
+    monkeypatch.setattr(planned_session, "CALL_SECONDS", 0.5)
+    inputs, dims = workload_of(SOFTMAX)
+    with opened(SOFTMAX, trusted=False) as session:
+        assert session.load(ENDLESS) is None
+        failed = session.call(inputs, dims)
+    assert isinstance(failed, Failed), failed
+    assert failed.kind is FailureKind.TIMEOUT
 
 
 def test_a_plan_that_is_recorded_again_later_must_be_the_same(monkeypatch):

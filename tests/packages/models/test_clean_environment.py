@@ -46,7 +46,7 @@ def play(text, folder):
     return done.stdout.decode()
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_the_documented_environment_runs_a_llama_with_the_package(tmp_path, write, libraries):
     write(tmp_path / "add-rms-norm", "torch2triton/add_rms_norm", EXAMPLE.read_text())
     (text,) = [text for _, text in blocks("docs/deploy.md") if text.startswith(VENV)]

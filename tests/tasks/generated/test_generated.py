@@ -231,6 +231,7 @@ def assert_right(evaluator, numbers) -> None:
             assert evaluation.outcome is Outcome.PASSED, (task.id, evaluation.message)
 
 
+@pytest.mark.sweep
 def test_start_kernels_of_a_sample_that_moves_with_the_generator_pass(evaluator):
     text = "".join(inspect.getsource(module) for module in (generated, graph_kernels, graphs))
     turn = int(hashlib.sha256(text.encode()).hexdigest(), 16) % 200

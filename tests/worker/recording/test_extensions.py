@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from kernel_gym.devices.sim.toolchain import HipToolchain, hip_toolchain
@@ -68,6 +70,9 @@ def module(host: str) -> str:
     return MODULE.replace("KERNEL", kernel).replace("HOST", host)
 
 
+case = partial(pytest.param, marks=pytest.mark.sweep)
+
+
 @pytest.fixture(scope="module")
 def evaluator():
     chain = hip_toolchain()
@@ -93,12 +98,12 @@ def test_an_extension_is_paid_as_its_kernel_in_plain_hip(evaluator):
 @pytest.mark.parametrize(
     ("host", "outcome", "text"),
     [
-        (LAUNCH.replace("x.size(0), kThreads", "x.size(0) - 1, kThreads"), "wrong_values", ""),
+        case(LAUNCH.replace("x.size(0), kThreads", "x.size(0) - 1, kThreads"), "wrong_values", ""),
         (ON_THE_HOST, "runtime_error", "SIGSEGV"),
-        (BY_OPERATORS, "runtime_error", "mul"),
-        (OTHER_LAUNCHES, "runtime_error", "two recordings of one call differ"),
+        case(BY_OPERATORS, "runtime_error", "mul"),
+        case(OTHER_LAUNCHES, "runtime_error", "two recordings of one call differ"),
         (LAUNCH.replace("TORCH_CHECK", "TORCH_CHUCK"), "compile_error", "TORCH_CHUCK"),
-        (LAUNCH.replace("x.is_cuda()", "!x.is_cuda()"), "runtime_error", "expected a matrix"),
+        case(LAUNCH.replace("x.is_cuda()", "!x.is_cuda()"), "runtime_error", "expected a matrix"),
     ],
     ids=["a row less", "on the host", "by operators", "other launches", "no build", "a check"],
 )
