@@ -59,7 +59,7 @@ def test_the_readme_example_runs(capsys):
         "environments",
         "rewards",
         "tutorials/evaluate-a-model",
-        "tutorials/from-profile-to-kernel",
+        pytest.param("tutorials/from-profile-to-kernel", marks=pytest.mark.sweep),
         "tutorials/add-a-problem",
         "tutorials/add-a-reward",
         "tutorials/train-a-policy",
