@@ -190,8 +190,8 @@ class SimSession(ABC):
         return {
             "threads": options.threads,
             "memory": MEMORY,
-            # All memory and all variables: a candidate that allocates more must not choose thereby
-            # how the clock finds its time.
+            # All memory and all variables: what a candidate allocates must not decide how the clock
+            # finds its time.
             "kept_limit": 2 * MEMORY,
             "launch_instructions": options.launch_instructions,
             # A baseline's time must not depend on what was timed before.
