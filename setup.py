@@ -104,7 +104,8 @@ class ParallelBuild(build_ext):
 
     def get_ext_filename(self, fullname: str) -> str:
         """Names no version of Python: the libraries fit every one."""
-        return str(Path(*fullname.split(".")).with_suffix(".so"))
+        folder, _, name = fullname.rpartition(".")
+        return str(Path(*folder.split("."), library_name(name)))
 
 
 class AnyPythonWheel(bdist_wheel):
@@ -125,6 +126,15 @@ def load_module(path: Path) -> ModuleType:
     return module
 
 
+def library_name(name: str) -> str:
+    """Returns the file of an extension.
+
+    An engine's name has a dot, so it is no module: tools that import each module that they find
+    must not load an engine, whose instructions this processor may lack.
+    """
+    return name.replace("_engine_", "_engine.") + ".so"
+
+
 def engine_isas(development: bool) -> tuple[str, ...]:
     """Returns the instruction sets to build the engine for.
 
@@ -141,9 +151,9 @@ def engine_isas(development: bool) -> tuple[str, ...]:
 
 def remove_other_engines(built: Iterable[str]) -> None:
     """Removes engines of a checkout that were not built now: they are of older sources."""
-    names = {name.rpartition(".")[2] for name in built}
-    for path in SOURCES.parent.glob("_engine_*.so"):
-        if path.stem not in names:
+    names = {library_name(name.rpartition(".")[2]) for name in built}
+    for path in SOURCES.parent.glob("_engine*.so"):
+        if path.name not in names:
             path.unlink()
 
 

@@ -1,5 +1,6 @@
 """The package as it is declared: complete, and installable without surprises."""
 
+import pkgutil
 import re
 import tomllib
 from pathlib import Path
@@ -102,10 +103,19 @@ def test_the_wheel_and_its_libraries_name_no_python():
     text = (ROOT / "setup.py").read_text(encoding="utf-8")
     assert '"bdist_wheel": AnyPythonWheel' in text
     assert {native.library_path(isa).name for isa in native.ISAS} == {
-        f"_engine_{isa}.so" for isa in native.ISAS
+        f"_engine.{isa}.so" for isa in native.ISAS
     }
     for library in native.supported_isas():
         assert b"PyObject" not in native.library_path(library).read_bytes()
+
+
+def test_no_tool_takes_an_engine_for_a_module():
+    """Importing one ends a process whose processor lacks the engine's instructions."""
+    folder = native.library_path("portable").parent
+    assert list(folder.glob("_engine*.so"))
+    names = {module.name for module in pkgutil.iter_modules([str(folder)])}
+    assert {"native", "engine"} <= names
+    assert not {name for name in names if "engine" in name} - {"engine"}
 
 
 FIELDS_OF_SCHEMA = {

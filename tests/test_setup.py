@@ -91,7 +91,8 @@ def test_engines_of_older_sources_do_not_stay(monkeypatch, tmp_path):
     folder = tmp_path / "kernel_gym/sim"
     folder.mkdir(parents=True)
     for isa in ISAS:
-        (folder / f"_engine_{isa}.so").touch()
+        (folder / f"_engine.{isa}.so").touch()
+    (folder / "_engine_avx2.so").touch()  # the name before it had a dot
     monkeypatch.chdir(tmp_path)
     setup["remove_other_engines"](["kernel_gym.sim._engine_avx2", "kernel_gym.other"])
-    assert [path.name for path in folder.iterdir()] == ["_engine_avx2.so"]
+    assert [path.name for path in folder.iterdir()] == ["_engine.avx2.so"]

@@ -57,7 +57,7 @@ _SIGNATURES = {
 
 def library_path(isa: str) -> Path:
     """The path of the library for an instruction set. The file may not exist."""
-    return Path(__file__).with_name(f"_engine_{isa}.so")
+    return Path(__file__).with_name(f"_engine.{isa}.so")
 
 
 @lru_cache(maxsize=1)
