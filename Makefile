@@ -12,6 +12,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
+MAKEFLAGS += --jobs=2 # packages are installed while the C++ is compiled
 .PHONY: demo test lint docs paper setup clean
 
 VENV ?= .venv
@@ -20,10 +21,10 @@ TORCH_INDEX ?=
 PYTHON ?=
 STAMPS := $(VENV)/stamps
 IN := $(VENV)/bin
-PIP := $(IN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
+PIP := flock $(VENV) $(IN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 NATIVE := $(shell find kernel_gym -name '*.cpp' -o -name '*.h' -o -name '*.inc' 2>/dev/null)
 
-demo: $(STAMPS)/judge
+demo: $(STAMPS)/judge $(STAMPS)/engine
 	$(IN)/kernel-gym demo
 
 test: $(STAMPS)/adapters
@@ -41,7 +42,7 @@ docs: $(STAMPS)/docs
 paper: $(STAMPS)/docs
 	$(IN)/python -m benchmarks paper
 
-setup: $(STAMPS)/package
+setup: $(STAMPS)/package $(STAMPS)/engine
 
 $(STAMPS)/system: scripts/system-packages.sh
 	scripts/system-packages.sh
@@ -53,10 +54,17 @@ $(STAMPS)/torch: $(STAMPS)/system constraints.txt scripts/install-torch.sh
 	TORCH_INDEX="$(TORCH_INDEX)" scripts/install-torch.sh $(IN)/python
 	touch $@
 
-# What evaluates and reports. The C++ is compiled here.
-$(STAMPS)/judge: $(STAMPS)/torch pyproject.toml $(wildcard setup.py) $(NATIVE)
+# The simulator, compiled without the packages that are being installed meanwhile.
+$(STAMPS)/engine: $(STAMPS)/system setup.py $(NATIVE)
+	@echo "Compiling the simulator ..."
+	$(PIP) --upgrade --target $(VENV)/compiling setuptools
+	KERNEL_GYM_ENGINES="$(ENGINES)" PYTHONPATH=$(VENV)/compiling $(IN)/python -S setup.py --quiet build_ext --inplace
+	touch $@
+
+# What evaluates and reports.
+$(STAMPS)/judge: $(STAMPS)/torch pyproject.toml
 	@echo "Installing kernel-gym ..."
-	KERNEL_GYM_ENGINES="$(ENGINES)" $(PIP) --editable '.[judge,report]'
+	KERNEL_GYM_ENGINES=none $(PIP) --editable '.[judge,report]'
 	touch $@
 
 $(STAMPS)/package: $(STAMPS)/judge
@@ -66,7 +74,7 @@ $(STAMPS)/package: $(STAMPS)/judge
 	touch $@
 
 # The other frameworks: about a hundred packages that only their own tests need.
-$(STAMPS)/adapters: $(STAMPS)/package
+$(STAMPS)/adapters: $(STAMPS)/package $(STAMPS)/engine
 	$(PIP) 'kernel-gym[kernels,openenv,skyrl]'
 	touch $@
 

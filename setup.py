@@ -2,7 +2,7 @@
 
 A wheel gets the engine for each instruction set. A development checkout (`pip install --editable`)
 gets the one that its processor runs best, in a third of the time; `KERNEL_GYM_ENGINES=all` asks
-for each of them. It also builds the device for PyTorch, if it sees a PyTorch
+for each of them, and `none` for no C++ at all: `make setup` compiles it by itself. It also builds the device for PyTorch, if it sees a PyTorch
 (`--no-build-isolation`). Otherwise the first use builds that.
 
 Project metadata is in pyproject.toml; this file only adds the extension modules. The
@@ -64,6 +64,8 @@ class ParallelBuild(build_ext):
         super().finalize_options()
         self.jobs = self.parallel or len(os.sched_getaffinity(0))
         self.parallel = None  # the sources of one extension keep all processors busy
+        if os.environ.get(ENGINES_VARIABLE) == "none":
+            self.extensions = []
         names = {ENGINE + isa for isa in engine_isas(development=bool(self.inplace))}
         self.extensions = [
             extension
@@ -73,6 +75,8 @@ class ParallelBuild(build_ext):
 
     def run(self) -> None:
         """Builds the extensions, then the device for PyTorch."""
+        if not self.extensions:
+            return
         super().run()
         if self.inplace:
             remove_other_engines(extension.name for extension in self.extensions)
@@ -174,7 +178,7 @@ def hip_runtime() -> Extension:
     return Extension(
         "kernel_gym.simulated_rocm._hip_runtime",
         sources=sorted(str(path) for path in HIP_RUNTIME.glob("hip_*.cpp")),
-        depends=[str(path) for path in HIP_RUNTIME.glob("*.h")],
+        depends=["setup.py", *(str(path) for path in HIP_RUNTIME.glob("*.h"))],
         extra_compile_args=["-std=c++17", "-O2", "-g0", "-Wall"],
         extra_link_args=["-ldl", "-pthread"],
         language="c++",
@@ -187,7 +191,7 @@ def engines() -> list[Extension]:
         Extension(
             ENGINE + isa,
             sources=sorted(str(path) for path in SOURCES.rglob("*.cpp")),
-            depends=sorted(str(path) for path in SOURCES.rglob("*.h")),
+            depends=["setup.py", *sorted(str(path) for path in SOURCES.rglob("*.h"))],
             include_dirs=[str(SOURCES)],
             extra_compile_args=[*COMMON_FLAGS, *ISA_FLAGS[isa]],
             extra_link_args=["-pthread"],

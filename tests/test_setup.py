@@ -51,6 +51,18 @@ def test_a_development_build_makes_every_engine_if_asked(build_ext, monkeypatch)
     assert engines(build_ext(editable_mode=True)) == list(ISAS)
 
 
+def test_a_build_without_engines_leaves_those_that_are_there(build_ext, monkeypatch, tmp_path):
+    monkeypatch.setenv("KERNEL_GYM_ENGINES", "none")
+    command = build_ext(editable_mode=True)
+    assert command.extensions == []
+    monkeypatch.chdir(tmp_path)
+    engine = tmp_path / "kernel_gym/sim/_engine.avx2.so"
+    engine.parent.mkdir(parents=True)
+    engine.touch()
+    command.run()
+    assert engine.exists()
+
+
 def test_each_source_is_a_call_of_the_compiler_and_the_largest_starts_first(build_ext, tmp_path):
     calls = []
 
