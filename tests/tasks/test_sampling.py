@@ -39,18 +39,23 @@ from kernel_gym.tasks.ranges import special_distributions
 from kernel_gym.tasks.sampling import MIN_TIMED_SHARE, PRODUCTION_POINTS, production_points
 from kernel_gym.tasks.special_values import is_special
 
-SEEDS = 1000
+QUICK, ALL = range(100), range(1000)
 
 
 @pytest.mark.parametrize("scale", list(Scale))
 @pytest.mark.parametrize("name", problem_names())
-def test_unseen_workloads_are_legal_new_and_of_every_kind(name, scale):
+@pytest.mark.parametrize(
+    "seeds",
+    [QUICK, pytest.param(ALL, marks=pytest.mark.sweep)],
+    ids=lambda seeds: f"{len(seeds)} seeds",
+)
+def test_unseen_workloads_are_legal_new_and_of_every_kind(name, scale, seeds):
     problem = get_problem(name)
     train = [dict(dims) for dims in problem.train[scale]]
     limit = budget(problem, scale)
     production = [dict(dims) for dims in production_points(problem, scale)]
     least = MIN_TIMED_SHARE * min(map(problem.elements, train))
-    for seed in range(SEEDS):
+    for seed in seeds:
         drawn = unseen_workloads(problem, scale, "triton", seed)
         assert tuple(w.kind for w in drawn) == UNSEEN_KINDS
         points = [dict(w.dims) for w in drawn]
@@ -84,7 +89,7 @@ def test_unseen_workloads_follow_the_seed(name):
 
 def test_unseen_kinds_are_what_they_say():
     problem = get_problem("softmax")
-    for seed in range(SEEDS):
+    for seed in ALL:
         drawn = {w.kind: w.dims for w in unseen_workloads(problem, Scale.SIM, "triton", seed)}
         assert min(drawn[Kind.EDGE].values()) == 1
         smallest = min(map(problem.elements, problem.train[Scale.SIM]))
