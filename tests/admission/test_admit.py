@@ -36,7 +36,7 @@ from tests.admission.outside import copy_problem
 
 DEVICES = ("sim:gfx942", "sim:gfx950")
 DEVICE = DEVICES[0]
-SHARE = 20
+SHARE = 40
 """One of this many problems is admitted again, and all that have changed."""
 mode_verdict = partial(ModeVerdict, protocol=PROTOCOL_VERSION)
 runner = CliRunner()
@@ -71,11 +71,11 @@ def outside(tmp_path, monkeypatch):
 
 
 def due() -> list[str]:
-    """A twentieth, which moves with every change of a problem, and all without a verdict."""
+    """A fortieth, which moves with every change of a problem, and all without a verdict."""
     hashes = {name: content_hash(get_problem(name)) for name in problem_names()}
     turn = int(hashlib.sha256("".join(hashes.values()).encode()).hexdigest(), 16) % SHARE
-    twentieth = {name for name, digest in hashes.items() if int(digest, 16) % SHARE == turn}
-    return sorted(twentieth | {n for n in hashes if stored_verdict(get_problem(n)) is None})
+    fortieth = {name for name, digest in hashes.items() if int(digest, 16) % SHARE == turn}
+    return sorted(fortieth | {n for n in hashes if stored_verdict(get_problem(n)) is None})
 
 
 @pytest.mark.parametrize("name", due())

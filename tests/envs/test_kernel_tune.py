@@ -39,7 +39,7 @@ def make():
 def test_check_env_is_clean(make):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        check_env(make().unwrapped)
+        check_env(make("softmax").unwrapped)
 
 
 @pytest.mark.parametrize("name", tunable_names())
