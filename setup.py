@@ -2,8 +2,9 @@
 
 A wheel gets the engine for each instruction set. A development checkout (`pip install --editable`)
 gets the one that its processor runs best, in a third of the time; `KERNEL_GYM_ENGINES=all` asks
-for each of them, and `none` for no C++ at all: `make setup` compiles it by itself. It also builds the device for PyTorch, if it sees a PyTorch
-(`--no-build-isolation`). Otherwise the first use builds that.
+for each of them, and `none` for no C++ at all: `make setup` compiles it by itself. It also builds
+the device for PyTorch, if it sees a PyTorch (`--no-build-isolation`). Otherwise the first use
+builds that.
 
 Project metadata is in pyproject.toml; this file only adds the extension modules. The
 libraries have a plain C interface and are loaded with ctypes (kernel_gym/sim/native.py), which
