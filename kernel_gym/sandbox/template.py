@@ -8,6 +8,7 @@ closes, it ends its children and returns.
 from __future__ import annotations
 
 import contextlib
+import gc
 import importlib
 import json
 import os
@@ -15,6 +16,7 @@ import selectors
 import shutil
 import signal
 import socket
+import sys
 import tempfile
 import time
 import traceback
@@ -43,10 +45,13 @@ class Role:
     Args:
         module: The name of a module with `main(descriptors, options)`.
         confined: Whether the child runs untrusted code.
+        libraries: Modules that the template imports before it forks the first child of the role:
+            every child would import them by itself, and most judges ask for none.
     """
 
     module: str
     confined: bool = True
+    libraries: tuple[str, ...] = ()
 
 
 def serve(control: socket.socket, roles: Mapping[str, Role]) -> None:
@@ -99,6 +104,7 @@ def _serve(
             _send(control, _answer(header, children, watch))
             continue
         request = decode(Fork, header)
+        _load(roles[request.role].libraries)
         pages.before_fork()
         pid = os.fork()
         if pid == 0:
@@ -113,6 +119,15 @@ def _serve(
         for fd in fds:
             os.close(fd)
         _send(control, Forked(pid))
+
+
+def _load(libraries: tuple[str, ...]) -> None:
+    if sys.modules.keys() >= set(libraries):
+        return
+    for name in libraries:
+        importlib.import_module(name)
+    gc.collect()
+    gc.freeze()  # a collection in a child would copy the pages of all loaded objects
 
 
 def _answer(header: dict[str, object], children: Children, watch: Watch) -> Answer:

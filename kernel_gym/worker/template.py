@@ -18,7 +18,7 @@ from kernel_gym.torch_device import library
 ROLES = {
     "recorder": Role("kernel_gym.worker.recording.main"),
     "compiler": Role("kernel_gym.worker.hip.compiler"),
-    "tracer": Role("kernel_gym.imports.tracing.main"),
+    "tracer": Role("kernel_gym.imports.tracing.main", libraries=("torch._dynamo",)),
     "script": Role("kernel_gym.programs.script"),
     "upstream": Role("kernel_gym.imports.upstream.main"),
     "device": Role("kernel_gym.devices.sim.server", confined=False),

@@ -12,7 +12,7 @@ import pytest
 from kernel_gym.devices.sim.device import SimDevice
 from kernel_gym.evaluator import Evaluator
 from kernel_gym.records import Outcome
-from kernel_gym.sandbox.confine import Confinement
+from kernel_gym.sandbox.confine import Confinement, WorkerLimits
 from kernel_gym.sandbox.spawn import Template, TemplateError, shared_template
 from kernel_gym.sandbox.view import needed_folders
 from kernel_gym.tasks import get_task
@@ -178,6 +178,25 @@ def test_a_template_has_no_thread_for_each_processor(monkeypatch):
         assert len(os.listdir(f"/proc/{template._process.pid}/task")) == 1
     finally:
         template.close()
+
+
+def test_a_template_loads_the_libraries_of_a_role_for_its_first_child_and_starts_no_thread():
+    template = Template()
+    try:
+        template.times()
+        before = _resident_bytes(template._process.pid)
+        for name in ("recorder", "tracer", "tracer"):
+            template.fork(name, [], {}, WorkerLimits(memory=1 << 30, cpu_seconds=60)).close()
+            template.times()
+            sizes = before, _resident_bytes(template._process.pid)
+            assert (name == "tracer") == (sizes[1] - sizes[0] > 20 << 20), sizes
+        assert len(os.listdir(f"/proc/{template._process.pid}/task")) == 1
+    finally:
+        template.close()
+
+
+def _resident_bytes(pid):
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def test_a_template_that_cannot_start_says_so_at_its_first_request(monkeypatch):
