@@ -34,6 +34,7 @@ def test_a_sleeping_device_gives_the_record_that_is_drawn():
 
 
 @pytest.mark.ray
+@pytest.mark.sweep
 def test_an_actor_of_ray_stands_for_many_devices(cluster):
     executor = SleepingRayExecutor(LOAD, DEVICES_PER_ACTOR + 1)
     drawn = results(executor, 300)

@@ -94,6 +94,7 @@ def test_bad_arguments_and_actions_are_refused(make):
     assert gymnasium.make(env.spec.to_json() and env.spec, render_mode="ansi").unwrapped
 
 
+@pytest.mark.sweep
 def test_a_bandit_learns_and_beats_random(make):
     spec = importlib.util.spec_from_file_location("bandit", EXAMPLES / "bandit.py")
     bandit = importlib.util.module_from_spec(spec)

@@ -132,6 +132,7 @@ def test_vector_wrappers_work(make):
 
 
 @pytest.mark.ray
+@pytest.mark.sweep
 def test_episodes_over_ray_are_the_same(cluster, make):
     def play(**kwargs):
         envs = make(2, **kwargs)

@@ -155,6 +155,7 @@ def test_published_predictions_are_judged_and_exported(played):
     assert "```" not in rows[0]["predict"]
 
 
+@pytest.mark.sweep
 @sequence("GEAK", geak)
 def test_passes_are_written_read_and_played_again(played):
     passes = played / "runs/geak-passes"
@@ -174,6 +175,7 @@ def test_passes_are_written_read_and_played_again(played):
     assert json.loads(again)["evaluation"]["outcome"] == "passed"
 
 
+@pytest.mark.sweep
 @sequence("KernelBenchX", kernelbenchx)
 def test_results_have_rates_and_the_corpus_becomes_chats(played):
     folder = played / "runs/gelu-results"

@@ -110,7 +110,11 @@ def test_a_dead_template_costs_nothing():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("with_template", [False, True], ids=["children", "template too"])
+@pytest.mark.parametrize(
+    "with_template",
+    [pytest.param(False, marks=pytest.mark.sweep), True],
+    ids=["children", "template too"],
+)
 def test_all_workers_killed_at_once_change_no_record(monkeypatch, with_template):
     """The kernel of Linux may do so when the machine is out of memory."""
     gelu = "torch2triton/gelu"

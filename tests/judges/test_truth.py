@@ -12,6 +12,7 @@ KINDS = ("right_plain", "wrong_tail", "cheat_content")
 
 
 @pytest.mark.slow
+@pytest.mark.sweep
 def test_claims_hold_and_a_false_one_does_not(tmp_path):
     chosen = [corpus.find(f"excess/{kind}") for kind in KINDS]
     record = tmp_path / "facts.jsonl"

@@ -146,6 +146,7 @@ def test_the_interpreter_is_among_the_needed_folders():
     assert not any(a != b and a.startswith(b + "/") for a in needed for b in needed)
 
 
+@pytest.mark.sweep
 def test_a_hundred_mixed_evaluations_leave_nothing(evaluator, task, tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     sources = [task.baseline_source if s == "baseline" else s for s in KINDS]

@@ -75,6 +75,7 @@ assert torch.equal(x.cpu(), 3 * torch.arange(100.0)), x
 """
 
 
+@pytest.mark.sweep
 def test_an_inline_extension_works_on_tensors_of_an_enabled_gpu(tmp_path):
     chain = hip_toolchain()
     if not isinstance(chain, HipToolchain):

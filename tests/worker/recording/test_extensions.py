@@ -99,7 +99,7 @@ def test_an_extension_is_paid_as_its_kernel_in_plain_hip(evaluator):
     ("host", "outcome", "text"),
     [
         case(LAUNCH.replace("x.size(0), kThreads", "x.size(0) - 1, kThreads"), "wrong_values", ""),
-        (ON_THE_HOST, "runtime_error", "SIGSEGV"),
+        case(ON_THE_HOST, "runtime_error", "SIGSEGV"),
         case(BY_OPERATORS, "runtime_error", "mul"),
         case(OTHER_LAUNCHES, "runtime_error", "two recordings of one call differ"),
         (LAUNCH.replace("TORCH_CHECK", "TORCH_CHUCK"), "compile_error", "TORCH_CHUCK"),
