@@ -15,7 +15,9 @@ from kernel_gym.executors import default_workers
 COUNTED = 5
 
 
-@pytest.mark.parametrize("executor", ["local", pytest.param("ray", marks=[pytest.mark.ray, pytest.mark.sweep])])
+@pytest.mark.parametrize(
+    "executor", ["local", pytest.param("ray", marks=[pytest.mark.ray, pytest.mark.sweep])]
+)
 def test_only_evaluations_beside_others_are_counted(executor):
     command = f"bench throughput --count {COUNTED} --workers 2 --broken --device sim:gfx942 --json"
     result = CliRunner().invoke(app, [*command.split(), "--executor", executor])
