@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import os
+import tempfile
+from pathlib import Path
 
 import pytest
 
@@ -145,6 +148,31 @@ def test_they_are_made_again_when_a_header_has_changed(chain, tmp_path):
     (tmp_path / "b.h").write_text("this one was absent")
     precompiled._prepare(chain, BEGINNINGS[0], build, folder)
     assert len(made) == 3
+
+
+def test_a_header_that_is_installed_again_with_equal_text_changes_nothing(chain):
+    """The list of headers tells their texts; clang would tell their times."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(0o755)  # compilers have another user id
+        header = folder / "own.h"
+        header.write_text("#pragma once\ninline int one() { return 1; }\n")
+        own = dataclasses.replace(
+            chain, device=(*chain.device, f"-I{folder}"), host=(*chain.host, f"-I{folder}")
+        )
+        headers = precompiled._prepare(own, ("own.h",), hip_build._build_trusted, folder / "kept")
+        assert headers is not None
+        recipe = BuildRecipe(
+            hip_files.files("#include <own.h>\nint two() { return 2 * one(); }\n"),
+            headers.commands(),
+            (hip_files.ASSEMBLER, hip_files.LIBRARY),
+            (str(headers.folder),),
+        )
+        os.utime(header, (1, 1))
+        assert are_unchanged(headers.folder / "read.json")
+        assert isinstance(compile_source(recipe, 60.0), BuildResult)
+        header.write_text(header.read_text().replace("1", "3"))
+        assert not are_unchanged(headers.folder / "read.json")
 
 
 def test_a_compiler_that_cannot_make_them_builds_without(chain, tmp_path):
