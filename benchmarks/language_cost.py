@@ -1,4 +1,4 @@
-"""`python -m benchmarks language-cost`: processor seconds of a kernel, by language.
+"""`python -m benchmarks language-cost FILE`: processor seconds of a kernel, by language.
 
 Candidates are judged in these languages. Programs in FlyDSL and in TileLang run on the simulated
 GPU without a judge, so they have no row. Caches are in an empty folder. An evaluation of
@@ -15,8 +15,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from string import Template
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
 from rich.markup import escape
 from rich.table import Table
 
@@ -27,12 +28,13 @@ from kernel_gym.commands.common import JsonOption, console, note, one_line_error
 from kernel_gym.errors import InputError
 from kernel_gym.exploits.loader import with_double_block
 from kernel_gym.records import Outcome, Record
+from kernel_gym.storage.json_lines import append_line, drop_cut_off, read_lines
 
 if TYPE_CHECKING:
     from kernel_gym.tasks.task import Task
 
 SUBJECT, DEVICE = "language-cost", "sim:gfx942"
-COMMAND = "python -m benchmarks language-cost"
+COMMAND = "python -m benchmarks language-cost FILE"
 PROBLEMS = ("add", "softmax", "rms_norm")
 """Problems with a start kernel in Triton, in Gluon and in HIP."""
 LANGUAGES = ("Triton", "Gluon", "HIP", "HIP extension")
@@ -72,27 +74,39 @@ class LanguageCost(Record):
     """Of all else in the warm evaluation: the simulated GPU and the judge."""
 
 
-def language_cost(json: JsonOption = False) -> None:
+def language_cost(
+    out: Annotated[Path, typer.Argument(help="A file of JSON lines, which is continued.")],
+    json: JsonOption = False,
+) -> None:
     """Measure what building and running a small kernel costs in each language.
 
-    About six minutes of one processor; two are PyTorch's headers. Stores the figures of the
-    languages whose compiler is here.
+    About five minutes of one processor; two are PyTorch's headers. The figures of the languages
+    whose compiler is here are stored at the end.
 
-    Example: python -m benchmarks language-cost
+    Example: python -m benchmarks language-cost costs.jsonl
     """
     with one_line_errors():
+        drop_cut_off(out)
+        rows = read_lines(out, LanguageCost)
         missing = missing_compilers()
-        rows = []
         with empty_cache():
-            for language in LANGUAGES:
-                for problem in PROBLEMS if language not in missing else ():
-                    rows.append(measured(language, problem))
-                    note(f"{language}, {problem}: {rows[-1].cold:.1f} s to build")
+            for language, problem in left(rows, missing):
+                rows.append(measured(language, problem))
+                append_line(out, rows[-1])
+                note(f"{language}, {problem}: {rows[-1].cold:.1f} s to build")
         store(SUBJECT, figures(rows, entry_maker(SUBJECT)))
     if json:
         print_json({"rows": [row.model_dump() for row in rows], "missing": missing})
     else:
         console.print(cost_table(rows, missing))
+
+
+def left(rows: Sequence[LanguageCost], missing: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Returns the languages and problems that have no row, without those that cannot be built."""
+    done = {(row.language, row.problem) for row in rows}
+    able = [language for language in LANGUAGES if language not in missing]
+    pairs = [(language, problem) for language in able for problem in PROBLEMS]
+    return [pair for pair in pairs if pair not in done]
 
 
 def missing_compilers() -> dict[str, str]:

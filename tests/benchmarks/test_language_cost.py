@@ -18,6 +18,7 @@ from benchmarks.language_cost import (
     cost_table,
     empty_cache,
     figures,
+    left,
     measured,
     source_of,
 )
@@ -104,6 +105,11 @@ def test_missing_compilers_are_those_of_the_device(monkeypatch):
     monkeypatch.setattr(devices, "device_status", lambda name: status)
     lacks = "no clang: get one"
     assert language_cost.missing_compilers() == {"HIP": lacks, "HIP extension": lacks}
+
+
+def test_a_file_is_continued_with_what_is_left():
+    pairs = left(ROWS, {"Triton": "none", "HIP extension": "none"})
+    assert pairs == [("Gluon", "softmax"), ("Gluon", "rms_norm"), ("HIP", "rms_norm")]
 
 
 def test_figures_are_means_with_the_range_of_the_problems():

@@ -120,6 +120,11 @@ def prepare(
     return _prepared[key]
 
 
+def is_prepared(toolchain: HipToolchain, beginning: tuple[str, ...]) -> bool:
+    """Whether the precompiled headers of a beginning are there, made of the headers of today."""
+    return are_unchanged(cache_folder("hip-headers") / _key(toolchain, beginning) / _READ)
+
+
 _prepared: dict[str, PrecompiledHeaders | None] = {}
 
 

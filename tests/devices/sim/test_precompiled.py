@@ -180,6 +180,17 @@ def test_a_compiler_that_cannot_make_them_builds_without(chain, tmp_path):
     assert precompiled._prepare(chain, BEGINNINGS[0], lambda *_: None, tmp_path / "a") is None
 
 
+def test_headers_that_are_there_and_of_today_are_prepared(chain, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    header = tmp_path / "a.h"
+    header.write_text("1")
+    assert not precompiled.is_prepared(chain, ("a.h",))
+    precompiled.prepare(chain, ("a.h",), lambda *_: [b"", b"", b"", f"x: {header}".encode()])
+    assert precompiled.is_prepared(chain, ("a.h",))
+    header.write_text("2")
+    assert not precompiled.is_prepared(chain, ("a.h",))
+
+
 def test_a_list_that_is_no_list_counts_as_changed(tmp_path):
     place = tmp_path / "read.json"
     assert not are_unchanged(place)
