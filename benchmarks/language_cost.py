@@ -65,13 +65,13 @@ class LanguageCost(Record):
     language: str
     problem: str
     first: float
-    """Of building in the first evaluation, the baseline and precompiled headers included."""
+    """Building in the first evaluation, the baseline and precompiled headers included."""
     cold: float
-    """Of building a new source."""
+    """Building a new source."""
     warm: float
-    """Of building it again."""
+    """Building it again."""
     rest: float
-    """Of all else in the warm evaluation: the simulated GPU and the judge."""
+    """All else in the warm evaluation: the simulated GPU and the judge."""
 
 
 def language_cost(
