@@ -183,8 +183,7 @@ def measured(language: str, problem: str) -> LanguageCost:
     first, cold, warm = (building(row["stages"]) for row in rows)
     rest = rows[-1]["cpu_seconds"] - warm
     return LanguageCost(
-        **{"language": language, "problem": problem},
-        **{"first": first, "cold": cold, "warm": warm, "rest": rest},
+        language=language, problem=problem, first=first, cold=cold, warm=warm, rest=rest
     )
 
 
