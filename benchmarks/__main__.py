@@ -9,6 +9,7 @@ from benchmarks import (
     compiled_tasks,
     evaluation_cost,
     installation,
+    language_cost,
     leaderboard,
     operators,
     page,
@@ -48,6 +49,7 @@ app.command()(scale.scale)
 app.command()(compiled_graphs.compiled_graphs)
 app.command()(compiled_tasks.compiled_tasks)
 app.command()(evaluation_cost.evaluation_cost)
+app.command()(language_cost.language_cost)
 app.command()(leaderboard.leaderboard)
 app.command()(paper.paper)
 app.command()(recording.recording)

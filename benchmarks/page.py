@@ -25,7 +25,7 @@ _PAGES = {
         "Benchmarks: speed and accuracy",
         (
             *("simulator-speed", "compiled-graphs", "compiled-tasks", "torch-device"),
-            *("evaluation-cost", "throughput-gpu", "timing-accuracy", "draws"),
+            *("evaluation-cost", "language-cost", "throughput-gpu", "timing-accuracy", "draws"),
         ),
     ),
     "benchmarks-training.md": (

@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 from kernel_gym.cli import app
 from kernel_gym.commands.errors import one_line_errors
+from kernel_gym.devices import device_status
 from kernel_gym.exploits import runner as exploits
 from kernel_gym.storage.run_store import RunStore
 from kernel_gym.tasks import get_task, load_suite
@@ -66,6 +67,30 @@ def test_doctor_tells_devices_and_versions():
     assert DEVICE in shown
     assert f"triton {data['triton']['version']} with" in shown
     assert "workers are confined by" in shown
+
+
+def test_doctor_precompiles_the_headers_of_extensions(monkeypatch, tmp_path, capsys):
+    from kernel_gym.commands import doctor
+    from kernel_gym.devices import hip_build
+    from kernel_gym.devices.base import InfraError
+
+    if "hip" not in device_status(DEVICE).languages:
+        pytest.skip("no HIP toolchain: see kernel-gym doctor")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    devices = [device_status(DEVICE)]
+    doctor._show_headers(doctor.extension_headers(devices))
+    assert "kernel-gym doctor --prepare" in capsys.readouterr().out
+    prepared = []
+    monkeypatch.setattr(hip_build, "prepare_extension_headers", prepared.append)
+    monkeypatch.setattr(hip_build, "has_extension_headers", prepared.__contains__)
+    doctor._show_headers(doctor.extension_headers(devices, prepare=True))
+    assert "are precompiled for extensions" in capsys.readouterr().out
+
+    def broken(arch):
+        raise InfraError("PyTorch's headers do not compile")
+
+    monkeypatch.setattr(hip_build, "prepare_extension_headers", broken)
+    assert "headers do not compile" in run("doctor", "--prepare", code=1).stderr
 
 
 def test_a_suite_of_exploits_that_is_not_there_is_bad_input(tmp_path):

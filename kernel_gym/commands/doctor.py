@@ -4,23 +4,41 @@ from __future__ import annotations
 
 import platform
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
 from rich.table import Table
 
 from kernel_gym import triton_versions
-from kernel_gym.commands.common import FAILED, JsonOption, console, messages, print_json
+from kernel_gym.commands.common import (
+    FAILED,
+    JsonOption,
+    console,
+    messages,
+    note,
+    print_json,
+)
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from kernel_gym.devices.registry import DeviceStatus
 
 PACKAGES = ("kernel-gym", "torch", "triton", "gymnasium", "numpy")
 
 
-def doctor(json: JsonOption = False) -> None:
+def doctor(
+    prepare: Annotated[
+        bool,
+        typer.Option("--prepare", help="Precompile PyTorch's headers for extensions in HIP."),
+    ] = False,
+    json: JsonOption = False,
+) -> None:
     """Say which devices work here, and what is missing for the others.
+
+    With --prepare PyTorch's headers are precompiled now, about two processor minutes for each
+    simulated device. Else the first candidate that is an extension in HIP waits for that.
 
     Example: kernel-gym doctor
     """
@@ -28,6 +46,7 @@ def doctor(json: JsonOption = False) -> None:
 
     with messages.status("looking for devices"):
         devices, barriers = list(device_statuses()), confinement()
+    headers = extension_headers(devices, prepare)
     if json:
         rows = [_as_dict(device) for device in devices]
         print_json(
@@ -36,11 +55,13 @@ def doctor(json: JsonOption = False) -> None:
                 "triton": triton_setup(),
                 "devices": rows,
                 "confinement": barriers,
+                "extension_headers": headers,
             }
         )
     else:
         _show(devices)
         _show_triton(triton_setup())
+        _show_headers(headers)
         _show_confinement(barriers)
     if not any(device.usable for device in devices):
         raise typer.Exit(FAILED)
@@ -59,6 +80,31 @@ def confinement() -> dict[str, object]:
         return {"active": [], "missing": {"workers": str(error)}}
     session.close()
     return dict(session.confinement)
+
+
+def extension_headers(devices: Sequence[DeviceStatus], prepare: bool = False) -> dict[str, bool]:
+    """Returns whether PyTorch's headers are precompiled, by simulated device with HIP.
+
+    Args:
+        devices: The devices of this machine.
+        prepare: Precompile what is not there.
+
+    Raises:
+        typer.Exit: They do not compile.
+    """
+    from kernel_gym.devices.base import InfraError
+    from kernel_gym.devices.hip_build import has_extension_headers, prepare_extension_headers
+    from kernel_gym.devices.sim.backend import NAMES
+
+    able = [device for device in devices if device.name in NAMES and "hip" in device.languages]
+    for device in able if prepare else ():
+        try:
+            with messages.status(f"precompiling PyTorch's headers for {device.arch}"):
+                prepare_extension_headers(device.arch)
+        except InfraError as error:
+            note(f"error: {error}")
+            raise typer.Exit(FAILED) from None
+    return {device.name: has_extension_headers(device.arch) for device in able}
 
 
 def versions() -> dict[str, str]:
@@ -130,6 +176,20 @@ def _show_triton(setup: dict[str, Any]) -> None:
     console.print(text, highlight=False, soft_wrap=True)
     if setup["problem"]:
         console.print(f"[yellow]triton[/]: {escape(setup['problem'])}", highlight=False)
+
+
+def _show_headers(headers: dict[str, bool]) -> None:
+    """Says which device would make the first extension in HIP wait."""
+    missing = [name for name, present in headers.items() if not present]
+    if headers and not missing:
+        console.print("PyTorch's headers are precompiled for extensions in HIP", highlight=False)
+    elif missing:
+        text = (
+            f"PyTorch's headers are not precompiled for {', '.join(missing)}: the first extension "
+            "in HIP takes two processor minutes more"
+        )
+        console.print(text, highlight=False, soft_wrap=True)
+        console.print("  to do it now: [bold]kernel-gym doctor --prepare[/]", highlight=False)
 
 
 def _show_confinement(found: dict[str, Any]) -> None:

@@ -15,7 +15,13 @@ from kernel_gym.devices.built_sources import BuildResult, BuiltSources, key_of
 from kernel_gym.devices.failures import describe_exit
 from kernel_gym.devices.meter import Meter
 from kernel_gym.devices.sim import hip_files as hip
-from kernel_gym.devices.sim.precompiled import precompiled_for, prepare, speaks_of_headers
+from kernel_gym.devices.sim.precompiled import (
+    PrecompiledHeaders,
+    is_prepared,
+    precompiled_for,
+    prepare,
+    speaks_of_headers,
+)
 from kernel_gym.devices.sim.toolchain import HipToolchain, hip_toolchain
 from kernel_gym.devices.sim.torch_headers import EXTENSION_BEGINNING, with_torch
 from kernel_gym.protocol.request import encode
@@ -155,9 +161,7 @@ def compile_extension(
     Raises:
         InfraError: A part of the toolchain is missing, or the headers do not compile.
     """
-    headers = prepare(with_torch(_toolchain(arch)), EXTENSION_BEGINNING, _build_trusted)
-    if headers is None:
-        raise InfraError("PyTorch's headers do not compile with HIP's: run kernel-gym doctor")
+    headers = prepare_extension_headers(arch)
     includes = "".join(f"#include <{name}>\n" for name in EXTENSION_BEGINNING)
     recipe = BuildRecipe(
         hip.files(f"{includes}#line 1\n{source}"),
@@ -167,6 +171,26 @@ def compile_extension(
         in_turn=True,
     )
     return compile_source(recipe, limit, budget, family, _BUILT_SOURCES)
+
+
+def prepare_extension_headers(arch: str) -> PrecompiledHeaders:
+    """Returns PyTorch's precompiled headers for a simulated GPU; makes them at their first use.
+
+    That takes about two processor minutes.
+
+    Raises:
+        InfraError: A part of the toolchain is missing, or the headers do not compile.
+    """
+    headers = prepare(with_torch(_toolchain(arch)), EXTENSION_BEGINNING, _build_trusted)
+    if headers is None:
+        raise InfraError("PyTorch's headers do not compile with HIP's: run kernel-gym doctor")
+    return headers
+
+
+def has_extension_headers(arch: str) -> bool:
+    """Whether PyTorch's precompiled headers for a simulated GPU are there."""
+    chain = hip_toolchain(arch)
+    return isinstance(chain, HipToolchain) and is_prepared(with_torch(chain), EXTENSION_BEGINNING)
 
 
 def _build_trusted(commands: list[list[str]], results: Sequence[str]) -> Sequence[bytes] | None:

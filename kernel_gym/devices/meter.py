@@ -4,7 +4,9 @@ A request spends host seconds: the processor time of the candidate's processes, 
 which nobody works for it. Nobody works if neither they, nor the simulated GPU, nor the judge had a
 processor or waited for one. So a candidate that sleeps is charged, and one that waits for a busy
 machine is not. The judge looks every quarter of a second, and one look charges no more idle time
-than that: a machine that stands still ends no candidate.
+than that: a machine that stands still ends no candidate. Linux tells how long a process waited when
+the wait is over. A wait that is longer than the step between two looks was charged as idle time
+meanwhile, so its surplus is given back.
 
 The wall clock decides nothing about a candidate. It guards the machine, and then the evaluation is
 `infra` with a message that says so.
@@ -43,6 +45,8 @@ class Clocks(NamedTuple):
     """Processor time of the simulated GPU."""
     waited: float
     """Time in which some of them, or the judge, were ready and had no processor."""
+    late: float = 0.0
+    """Part of that which lay before the look that came before the one that saw it."""
 
 
 class Meter:
@@ -69,8 +73,12 @@ class Meter:
         self._host, self._device = host, device
         self._limit, self._budget = limit, budget
         self._guard = GUARD_SECONDS if budget is None else budget.wall
+        self._idle = 0.0
+        self._waits: dict[int, float] = {}
         self._looked = time.monotonic()
-        self._clocks = None if short else self._read()
+        self._clocks: Clocks | None = None
+        if not short:
+            self._clocks = self._read()
 
     def patience(self) -> float:
         """Returns the seconds until the next look, for a pipe that waits.
@@ -106,16 +114,25 @@ class Meter:
             return
         step = Clocks(*(max(0.0, b - a) for a, b in zip(before, self._clocks, strict=True)))
         idle = max(0.0, step.wall - step.worked - step.simulated - step.waited)
-        self.spent += Spent(step.worked + min(idle, LOOK_SECONDS), step.simulated, step.wall)
+        charged = min(idle, LOOK_SECONDS) - min(self._idle, step.late)
+        self._idle += charged
+        self.spent += Spent(step.worked + charged, step.simulated, step.wall)
 
     def _read(self) -> Clocks:
         tree = descendants(self._host)
         device = () if self._device is None else (self._device,)
+        wall = time.monotonic()
+        waits = {pid: waited_seconds(pid) for pid in (*tree, *device)}
+        before, self._waits = self._waits, waits
+        past = wall - self._clocks.wall if self._clocks else 0.0
+        steps = (waited - before[pid] for pid, waited in waits.items() if pid in before)
+        late = max(0.0, max(steps, default=0.0) - past)
         return Clocks(
-            wall=time.monotonic(),
+            wall=wall,
             worked=sum(processor_seconds(pid, children=True) for pid in tree),
             simulated=sum(map(processor_seconds, device)),
-            waited=sum(map(waited_seconds, (*tree, *device, "thread-self"))),
+            waited=sum(waits.values()) + waited_seconds("thread-self"),
+            late=late + (self._clocks.late if self._clocks else 0.0),
         )
 
     def _overload(self) -> str:

@@ -25,10 +25,10 @@ def clocks(monkeypatch):
 
 
 def spent(clocks, *steps, budget=None, limit=1e9):
-    """Returns what a meter says after steps of wall, worked, simulated and waited seconds."""
-    sums = [0.0] * 4
+    """Returns what a meter says after steps of wall, worked, simulated, waited and late seconds."""
+    sums = [0.0] * 5
     clocks.append(Clocks(*sums))
-    for step in steps:
+    for step in ((*step, 0.0, 0.0)[:5] for step in steps):
         sums = [a + b for a, b in zip(sums, step, strict=True)]
         clocks.append(Clocks(*sums))
     one = Meter(1, 2, limit, budget)
@@ -47,6 +47,37 @@ def test_sleep_is_charged_look_by_look(clocks):
 
 def test_waits_for_a_processor_are_not_charged(clocks):
     assert spent(clocks, *[(0.25, 0.05, 0, 0.2)] * 8).host == pytest.approx(0.4)
+
+
+def test_a_wait_that_shows_late_is_given_back(clocks):
+    unseen = [(0.25, 0, 0, 0)] * 4
+    assert spent(clocks, *unseen, (0.25, 0.01, 0, 1.24, 0.99)).host == pytest.approx(0.02)
+
+
+def test_no_more_is_given_back_than_was_charged(clocks):
+    assert spent(clocks, (4, 3, 0, 1), (0.25, 0.1, 0, 5, 4.75)).host == pytest.approx(3.1)
+
+
+def test_the_longest_wait_of_one_process_tells_what_is_late(monkeypatch):
+    """Waits of several processes at a time are no longer than the step."""
+    waits, now = {1: 5.0, 2: 0.0, "thread-self": 0.0}, [0.0]
+    monkeypatch.setattr(module, "descendants", lambda pid: [1])
+    monkeypatch.setattr(module, "waited_seconds", waits.__getitem__)
+    monkeypatch.setattr(module, "processor_seconds", lambda pid, children=False: 0.0)
+    monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
+    meter = Meter(1, 2, 1e9, None)
+    now[0] = 0.25
+    waits |= {1: 5.25, 2: 0.25}
+    assert meter._read().late == 0.0
+    meter._look()
+    assert meter.spent.host == 0.0
+    for now[0] in (0.5, 0.75, 1.0):  # process 1 waits, which no clock shows yet
+        meter._look()
+    assert meter.spent.host == 0.75
+    now[0] = 1.25
+    waits[1] += 1.0
+    meter._look()
+    assert meter.spent.host == 0.0
 
 
 def test_a_machine_that_stands_still_ends_no_candidate(clocks):

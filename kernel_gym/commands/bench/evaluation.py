@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -101,27 +102,46 @@ def measure(task: Any, source: str, device: str, count: int) -> dict[str, Any]:
         count: How many times it is evaluated.
 
     Returns:
-        ``outcome``, ``wall_seconds``, ``cpu_seconds``, and ``stages`` with processor seconds by
-        stage and process.
+        The last row of `measure_each`.
+    """
+    return measure_each(task, [source] * count, device)[-1]
+
+
+def measure_each(task: Any, sources: Sequence[str], device: str) -> list[dict[str, Any]]:
+    """Evaluates sources in turn with one evaluator and returns what each evaluation took.
+
+    Args:
+        task: The task.
+        sources: The sources, which may repeat.
+        device: The name of the device.
+
+    Returns:
+        For each source ``task``, ``outcome``, ``message``, ``wall_seconds``, ``cpu_seconds``, and
+        ``stages`` with processor seconds by stage and process.
     """
     from kernel_gym.evaluator import Evaluator
 
-    times: list[StageTimes] = []
-    with Evaluator(device=device, watch=lambda stage: times[-1].end(stage)) as evaluator:
-        for _ in range(count):
-            times.append(StageTimes())
+    rows = []
+    times = StageTimes()
+    with Evaluator(device=device, watch=lambda stage: times.end(stage)) as evaluator:
+        for source in sources:
+            times = StageTimes()
             start = time.perf_counter()
             result = evaluator.evaluate(task, source)
             wall = time.perf_counter() - start
-            times[-1].end(CLOSE)
-    stages = times[-1].seconds
-    return {
-        "task": task.id,
-        "outcome": str(result.outcome),
-        "wall_seconds": wall,
-        "cpu_seconds": sum(sum(row.values()) for row in stages.values()),
-        "stages": {stage: dict(row) for stage, row in stages.items()},
-    }
+            times.end(CLOSE)
+            stages = {stage: dict(row) for stage, row in times.seconds.items()}
+            rows.append(
+                {
+                    "task": task.id,
+                    "outcome": str(result.outcome),
+                    "message": result.message,
+                    "wall_seconds": wall,
+                    "cpu_seconds": sum(sum(row.values()) for row in stages.values()),
+                    "stages": stages,
+                }
+            )
+    return rows
 
 
 def _show(row: dict[str, Any], profile: bool) -> None:

@@ -41,6 +41,9 @@ No part gives back what it has read: a hostile source takes no more time than it
 _HEADER, _DEVICE, _HOST = "begin.h", "device.pch", "host.pch"
 _STUB, _RULES, _READ = "stub.o", "rules.d", "read.json"
 _MADE = (_DEVICE, _HOST, _STUB)
+_EMIT = ("-Xclang", "-emit-pch", "-Xclang", "-fno-pch-timestamp")
+"""Without times of headers: a header that is installed again with equal text would end every build.
+The list of digests finds other texts."""
 _IN_HEADERS = ("In file included from", "linker command failed", "precompiled", "PCH")
 
 
@@ -60,10 +63,10 @@ class PrecompiledHeaders:
 
     def commands(self) -> list[list[str]]:
         """Returns the commands of a build, as `hip_files.commands` does for one without this."""
-        chain, check = self.toolchain, "-fpch-validate-input-files-content"
+        chain = self.toolchain
         stub = ["-x", "none", str(self.folder / _STUB)]
-        device = [*chain.device, check, *self._use(_DEVICE), "-o", hip_files.ASSEMBLER]
-        host = [*chain.host, check, *self._use(_HOST), *_linker(chain), "-o", hip_files.LIBRARY]
+        device = [*chain.device, *self._use(_DEVICE), "-o", hip_files.ASSEMBLER]
+        host = [*chain.host, *self._use(_HOST), *_linker(chain), "-o", hip_files.LIBRARY]
         return [[*device, hip_files.SOURCE], [*host, hip_files.SOURCE, *stub]]
 
     def _use(self, name: str) -> list[str]:
@@ -117,6 +120,11 @@ def prepare(
     return _prepared[key]
 
 
+def is_prepared(toolchain: HipToolchain, beginning: tuple[str, ...]) -> bool:
+    """Whether the precompiled headers of a beginning are there, made of the headers of today."""
+    return are_unchanged(cache_folder("hip-headers") / _key(toolchain, beginning) / _READ)
+
+
 _prepared: dict[str, PrecompiledHeaders | None] = {}
 
 
@@ -136,7 +144,8 @@ def _key(toolchain: HipToolchain, beginning: Sequence[str]) -> str:
     binary = os.path.realpath(toolchain.clang)
     status = os.stat(binary)
     parts = (binary, status.st_size, status.st_mtime_ns, toolchain.version)
-    words = (*parts, *toolchain.device, *toolchain.host, hip_files.STUB_TEXT, *beginning)
+    own = (hip_files.STUB_TEXT, *_EMIT)
+    words = (*parts, *toolchain.device, *toolchain.host, *own, *beginning)
     return hashlib.sha256("\0".join(map(str, words)).encode()).hexdigest()[:24]
 
 
@@ -172,11 +181,11 @@ def _write(path: Path, content: bytes) -> None:
 
 def _making(toolchain: HipToolchain, folder: Path) -> list[list[str]]:
     """Commands for the device side, the host side and the object beside each host side."""
-    emit, header = ["-Xclang", "-emit-pch"], str(folder / _HEADER)
+    header = str(folder / _HEADER)
     host = [word for word in toolchain.host if word != "-shared"]
     return [
-        [*toolchain.device, *emit, "-MD", "-MF", _RULES, "-o", _DEVICE, header],
-        [*host, "-c", *emit, "-o", _HOST, header],
+        [*toolchain.device, *_EMIT, "-MD", "-MF", _RULES, "-o", _DEVICE, header],
+        [*host, "-c", *_EMIT, "-o", _HOST, header],
         [toolchain.clang, "-c", "-fPIC", "-o", _STUB, str(folder / hip_files.STUB)],
     ]
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import os
+import tempfile
+from pathlib import Path
 
 import pytest
 
@@ -147,9 +150,45 @@ def test_they_are_made_again_when_a_header_has_changed(chain, tmp_path):
     assert len(made) == 3
 
 
+def test_a_header_that_is_installed_again_with_equal_text_changes_nothing(chain):
+    """The list of headers tells their texts; clang would tell their times."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(0o755)  # compilers have another user id
+        header = folder / "own.h"
+        header.write_text("#pragma once\ninline int one() { return 1; }\n")
+        own = dataclasses.replace(
+            chain, device=(*chain.device, f"-I{folder}"), host=(*chain.host, f"-I{folder}")
+        )
+        headers = precompiled._prepare(own, ("own.h",), hip_build._build_trusted, folder / "kept")
+        assert headers is not None
+        recipe = BuildRecipe(
+            hip_files.files("#include <own.h>\nint two() { return 2 * one(); }\n"),
+            headers.commands(),
+            (hip_files.ASSEMBLER, hip_files.LIBRARY),
+            (str(headers.folder),),
+        )
+        os.utime(header, (1, 1))
+        assert are_unchanged(headers.folder / "read.json")
+        assert isinstance(compile_source(recipe, 60.0), BuildResult)
+        header.write_text(header.read_text().replace("1", "3"))
+        assert not are_unchanged(headers.folder / "read.json")
+
+
 def test_a_compiler_that_cannot_make_them_builds_without(chain, tmp_path):
     assert precompiled._prepare(chain, BEGINNINGS[0], lambda *_: None, tmp_path / "a") is None
     assert precompiled._prepare(chain, BEGINNINGS[0], lambda *_: None, tmp_path / "a") is None
+
+
+def test_headers_that_are_there_and_of_today_are_prepared(chain, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    header = tmp_path / "a.h"
+    header.write_text("1")
+    assert not precompiled.is_prepared(chain, ("a.h",))
+    precompiled.prepare(chain, ("a.h",), lambda *_: [b"", b"", b"", f"x: {header}".encode()])
+    assert precompiled.is_prepared(chain, ("a.h",))
+    header.write_text("2")
+    assert not precompiled.is_prepared(chain, ("a.h",))
 
 
 def test_a_list_that_is_no_list_counts_as_changed(tmp_path):
