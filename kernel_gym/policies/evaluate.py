@@ -23,7 +23,7 @@ from kernel_gym.policies.base import Policy
 from kernel_gym.policies.options import Options
 from kernel_gym.policies.registry import make_policy
 from kernel_gym.policies.rollout import Rollout
-from kernel_gym.rewards import get_reward
+from kernel_gym.rewards import Reward, get_reward
 from kernel_gym.storage.run_records import RunConfig, TurnRecord
 from kernel_gym.storage.run_store import RunStore
 from kernel_gym.storage.secret import RunSecret
@@ -110,60 +110,37 @@ def evaluate_policy(
         >>> results.summary.solved, results.sections["headline"]["execution_accuracy"]["value"]
         (1, 1.0)
     """
-    if isinstance(executor, str) and is_service(executor):
-        with make_executor(executor, seed=seed) as service:
-            return evaluate_policy(
-                policy,
-                suite,
-                samples=samples,
-                turns=turns,
-                reward=reward,
-                executor=service,
-                out=out,
-                resume=resume,
-                overwrite=overwrite,
-                options=options,
-                monitor=monitor,
-                note=note,
-                command=command,
+    with _connected(executor, seed) as place:
+        if isinstance(place, Executor):
+            device, seed, secret = place.device, place.seed, place.secret
+        else:
+            require_executor(place)
+            device = resolve(device)
+        scores = get_reward(reward)
+        tasks = runnable(load_suite(suite).tasks, device, note)
+        player = make_policy(policy, options) if isinstance(policy, str) else policy
+        config = RunConfig(
+            policy=policy if isinstance(policy, str) else type(policy).__name__,
+            suite=suite,
+            tasks=tuple(task.id for task in tasks),
+            device=device,
+            reward=reward,
+            turns=turns,
+            samples=samples,
+            seed=seed,
+            sampling=player.sampling,
+        )
+        with _folder(out) as folder:
+            store = RunStore.start(
+                folder, config, resume=resume, overwrite=overwrite, secret=secret
             )
-    if isinstance(executor, Executor):
-        device, seed, secret = executor.device, executor.seed, executor.secret
-    else:
-        require_executor(executor)
-        device = resolve(device)
-    scores = get_reward(reward)
-    tasks = runnable(load_suite(suite).tasks, device, note)
-    player = make_policy(policy, options) if isinstance(policy, str) else policy
-    config = RunConfig(
-        policy=policy if isinstance(policy, str) else type(policy).__name__,
-        suite=suite,
-        tasks=tuple(task.id for task in tasks),
-        device=device,
-        reward=reward,
-        turns=turns,
-        samples=samples,
-        seed=seed,
-        sampling=player.sampling,
-    )
-    with _folder(out) as folder:
-        store = RunStore.start(folder, config, resume=resume, overwrite=overwrite, secret=secret)
-        with (
-            monitor(store) as listener,
-            store.session(command),
-            _opened(executor, store, workers) as pool,
-        ):
-            rollout = Rollout(
-                player,
-                pool,
-                scores,
-                store,
-                prompt=PROMPTS[player.prompt](device),
-                on_turn=listener.on_turn,
-                on_end=listener.on_end,
-            )
-            rollout.play(tasks)
-        return RunMetrics.of(store, keep=out is not None)
+            with (
+                monitor(store) as listener,
+                store.session(command),
+                _opened(place, store, workers) as pool,
+            ):
+                _rollout(player, pool, scores, store, listener).play(tasks)
+            return RunMetrics.of(store, keep=out is not None)
 
 
 def runnable(
@@ -187,6 +164,30 @@ def runnable(
     if foreign:
         note(f"skipped, {status.arch} has other 8-bit floats: {', '.join(foreign)}")
     return [task for task in built if task.id not in foreign]
+
+
+@contextmanager
+def _connected(executor: str | Executor, seed: int | None) -> Iterator[str | Executor]:
+    """An open executor instead of the address of a service; anything else as it is."""
+    if isinstance(executor, str) and is_service(executor):
+        with make_executor(executor, seed=seed) as service:
+            yield service
+    else:
+        yield executor
+
+
+def _rollout(
+    player: Policy, pool: Executor, reward: Reward, store: RunStore, listener: Listener
+) -> Rollout:
+    return Rollout(
+        player,
+        pool,
+        reward,
+        store,
+        prompt=PROMPTS[player.prompt](store.config.device),
+        on_turn=listener.on_turn,
+        on_end=listener.on_end,
+    )
 
 
 @contextmanager
