@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 import ctypes as ct
+import enum
 import struct
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from kernel_gym.sim.layouts import ENUMS, STRUCTURES, field_names
+from kernel_gym.sim import layouts
+
+STRUCTURES: tuple[type[ct.Structure], ...] = (
+    *(layouts.Operand, layouts.Inst, layouts.LaunchRequest),
+    *(layouts.Registers, layouts.AuditInst, layouts.Suspect),
+    *(layouts.TimedInst, layouts.BlockRange, layouts.ModelRequest, layouts.AccessCounts),
+)
+ENUMS: tuple[type[enum.IntEnum | enum.IntFlag], ...] = (
+    *(layouts.Space, layouts.OperandFlag, layouts.ScalarIndex, layouts.Atomic),
+    *(layouts.Format, layouts.Type, layouts.FaultKind, layouts.AuditKind, layouts.SuspectKind),
+    *(layouts.Unit, layouts.SharingKind, layouts.Stall),
+)
 
 
 def packer(structure: type[ct.Structure]) -> struct.Struct:
@@ -45,7 +57,7 @@ def expected() -> dict[str, int]:
     numbers: dict[str, int] = {}
     for structure in STRUCTURES:
         name = structure.__name__
-        for field in field_names(structure):
+        for field in layouts.field_names(structure):
             numbers[f"{name}.{field}"] = getattr(structure, field).offset
         numbers[name] = ct.sizeof(structure)
     for kind in ENUMS:

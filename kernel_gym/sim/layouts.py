@@ -386,17 +386,6 @@ class AccessCounts(ct.Structure):
     ]
 
 
-STRUCTURES: tuple[type[ct.Structure], ...] = (
-    *(Operand, Inst, LaunchRequest),
-    *(Registers, AuditInst, Suspect),
-    *(TimedInst, BlockRange, ModelRequest, AccessCounts),
-)
-ENUMS: tuple[type[enum.IntEnum | enum.IntFlag], ...] = (
-    *(Space, OperandFlag, ScalarIndex, Atomic, Format, Type, FaultKind),
-    *(AuditKind, SuspectKind, Unit, SharingKind, Stall),
-)
-
-
 def field_names(structure: type[ct.Structure]) -> tuple[str, ...]:
     """The names of a structure's fields, in order."""
     return tuple(field[0] for field in structure._fields_)

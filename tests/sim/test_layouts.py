@@ -18,7 +18,7 @@ def isa() -> str:
 def test_every_shared_structure_and_enum_agrees(isa):
     reported = native.load_library(isa).layout()
     assert reported == layout_check.expected()
-    for structure in layouts.STRUCTURES:
+    for structure in layout_check.STRUCTURES:
         assert reported[structure.__name__] == ct.sizeof(structure)
 
 
@@ -51,7 +51,7 @@ def test_a_library_with_another_structure_is_refused(monkeypatch, isa, structure
         native.Library(isa)
 
 
-@pytest.mark.parametrize("kind", layouts.ENUMS)
+@pytest.mark.parametrize("kind", layout_check.ENUMS)
 def test_a_library_with_another_enum_is_refused(monkeypatch, isa, kind):
     members = {name: member.value for name, member in kind.__members__.items()}
     last = list(members)[-1]
@@ -59,7 +59,7 @@ def test_a_library_with_another_enum_is_refused(monkeypatch, isa, kind):
     fewer = bases(kind.__name__, {k: v for k, v in members.items() if k != last})
     other = bases(kind.__name__, {**members, last: members[last] + 1000})
     for changed in (fewer, other):
-        enums = tuple(changed if each is kind else each for each in layouts.ENUMS)
+        enums = tuple(changed if each is kind else each for each in layout_check.ENUMS)
         monkeypatch.setattr(layout_check, "ENUMS", enums)
         with pytest.raises(RuntimeError, match=rf"disagree on {kind.__name__}\.k"):
             native.Library(isa)
