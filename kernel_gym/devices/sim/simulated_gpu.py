@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import random
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -31,6 +30,7 @@ from kernel_gym.devices.sim.requests import (
     check_size,
     split,
 )
+from kernel_gym.devices.sim.sample_draws import SampleDraws
 from kernel_gym.hardware import SIMULATED
 from kernel_gym.inert import MAX_LINE, inert_object
 from kernel_gym.protocol import device as messages
@@ -82,6 +82,7 @@ class SimulatedGpu:
         self._launch_seconds = options.get("launch_limit", UNLIMITED_SECONDS)
         self._launch_instructions = options.get("launch_instructions")
         self._same_samples = options.get("same_samples", False)
+        self._samples = SampleDraws(alike=self._same_samples)
         self.operators = Operators(options.get("operators", Operators.NONE))
         self.permitted = frozenset(options.get("permitted", ()))
         self._margin = options.get("margin", 0)
@@ -109,10 +110,8 @@ class SimulatedGpu:
 
     def sample_from(self, seed: int) -> Answer:
         """Seeds the draws of sampled workgroups and of audited launches."""
-        self._draws = random.Random(seed)
-        self._tuning_draws = random.Random(f"trials {seed}")
+        self._samples.seed(seed)
         self._audits = Audits(seed, self._same_samples)
-        self._began = self._draws.getstate()
         return messages.Done()
 
     def begin(
@@ -137,13 +136,7 @@ class SimulatedGpu:
         self.noop = noop
         self.audit = Audit(audit)
         self.tuning = tuning
-        self._drawn_for_call = samples is not None
-        if samples is not None and not tuning:
-            self._draws.seed(samples)
-        elif self.audit is Audit.AGAIN:
-            self._draws.setstate(self._began)
-        if not tuning:
-            self._began = self._draws.getstate()
+        self._samples.begin(tuning, samples, again=self.audit is Audit.AGAIN)
         self.before += self.seconds
         self.seconds = 0.0
         self.launches: list[dict[str, Any]] = []
@@ -328,10 +321,7 @@ class SimulatedGpu:
         def run(**more: object) -> LaunchResult:
             return self.engine.launch(code, *shape, **(options | more))
 
-        draws = self._tuning_draws if self.tuning else self._draws
-        # Each launch has a draw of its own, so that none reveals the next one.
-        alike = self._same_samples and not self._drawn_for_call
-        seed = 0 if alike else draws.getrandbits(64)
+        seed = self._samples.draw()
         if self.tuning:
             return run(sample_seed=seed), False
         audited = self._audits.draw(code)
