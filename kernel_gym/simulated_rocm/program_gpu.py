@@ -66,7 +66,7 @@ class ProgramGpu:
         self.printed: list[tuple[bool, bytes]] = []
         self.engine = Engine(threads=settings.threads or len(os.sched_getaffinity(0)))
         self.engine.set_memory(ARENA_BASE, ARENA_SIZE)
-        self.engine.place_variables = self._place_variables
+        self.engine.variables.place = self._place_variables
         self._target = TARGETS[settings.arch]
         self._bandwidth = hw.FIGURES[settings.arch].hbm_bytes_per_s * hw.HBM_EFFICIENCY
         self._arena = SimArena(settings.memory or default_memory())

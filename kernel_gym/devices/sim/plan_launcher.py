@@ -125,11 +125,11 @@ class SimPlanLauncher:
         """Gives the variables of all code their first values, as a module has them when loaded."""
         for code in codes:
             first = self._gpu.planned_data.get(code, b"")
-            ctypes.memmove(self._gpu.engine.data_of(code)[0], first, len(first))
+            ctypes.memmove(self._gpu.engine.variables.region_of(code)[0], first, len(first))
 
     def _keep_variables(self, codes: list[bytes]) -> None:
         for code in codes:
-            start, size = self._gpu.engine.data_of(code)
+            start, size = self._gpu.engine.variables.region_of(code)
             self._gpu.planned_data[code] = ctypes.string_at(start, size) if size else b""
 
     def _change_buffers(self, step: int, codes: list[bytes]) -> None:

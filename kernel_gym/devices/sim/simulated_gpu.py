@@ -76,7 +76,7 @@ class SimulatedGpu:
         self.engine.set_memory(sim_memory.ARENA_BASE, sim_memory.ARENA_SIZE)
         self.arena = SimArena(options["memory"], options.get("reuse_addresses", False))
         self._same_addresses = options.get("same_addresses", False)
-        self.engine.variable_limit = options["memory"]
+        self.engine.variables.limit = options["memory"]
         self.engine.kept_limit = options.get("kept_limit", MAX_KEPT_BYTES)
         self.spec = SIMULATED[options["arch"]]
         self._launch_seconds = options.get("launch_limit", UNLIMITED_SECONDS)
@@ -171,7 +171,7 @@ class SimulatedGpu:
 
     def _regions(self) -> list[Region]:
         live = [(piece.start, piece.size) for piece in self.arena if piece.size]
-        return live + self.engine.variable_regions()
+        return live + self.engine.variables.regions()
 
     def allocate(self, size: int, label: str | None = None) -> Answer:
         """Allocates poisoned memory."""
@@ -373,7 +373,7 @@ class SimulatedGpu:
     def is_live(self, address: int, size: int) -> bool:
         """Whether a range lies within one allocation, or within the variables of a module."""
         allocated = self.arena.locate(address, size) is not None
-        return allocated or self.engine.variable_at(address, size)
+        return allocated or self.engine.variables.hold(address, size)
 
     def tensor(self, described: TensorOnDevice, written: bool = False) -> torch.Tensor:
         """Returns a tensor over live memory of the device.

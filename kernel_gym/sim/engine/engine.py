@@ -14,7 +14,7 @@ from __future__ import annotations
 import ctypes as ct
 import os
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
@@ -23,7 +23,7 @@ from typing import Any
 
 from kernel_gym.sim import layouts, native
 from kernel_gym.sim.asm.assembler import Assembler
-from kernel_gym.sim.asm.data import Storage, check_room
+from kernel_gym.sim.asm.data import Storage
 from kernel_gym.sim.asm.errors import AsmError, UnsupportedInstruction
 from kernel_gym.sim.asm.metadata import KernelArg, KernelMetadata
 from kernel_gym.sim.asm.module import read_module
@@ -41,6 +41,7 @@ from kernel_gym.sim.engine.launch_result import (
     record_unlike,
     unlike_workgroups,
 )
+from kernel_gym.sim.engine.variables import DeviceVariables
 from kernel_gym.sim.timing.conflicts import worst_of_lines
 from kernel_gym.sim.timing.model import LaunchModel, Modelled, Trace
 from kernel_gym.sim.timing.occupancy import Occupancy
@@ -87,16 +88,12 @@ class Engine:
         self._handle = self._api.sim_engine_new()
         self._given: list[tuple[int, int, str]] = []
         self._allocations: list[tuple[int, int, str]] = []
-        self._storages: dict[bytes, Storage] = {}
-        self.variable_limit = 4 << 30
-        """Maximum bytes of the variables of all modules together."""
+        self.variables = DeviceVariables()
         self.kept_limit = MAX_KEPT_BYTES
         """Maximum bytes of memory that are copied before a launch so that it can run again."""
         self._assembler = Assembler(code_cache)
         self._modules: OrderedDict[bytes, Module] = OrderedDict()
         self._kernels: OrderedDict[tuple[bytes, str | None, int | None], Kernel] = OrderedDict()
-        self.place_variables: Callable[[int], int] | None = None
-        """Allocates bytes for the variables of a module; None: in this process's own memory."""
         self._host_calls: HostCalls | None = None
         self._host_callback: Any = None  # the library keeps only its address
 
@@ -125,7 +122,7 @@ class Engine:
         self._declare()
 
     def _declare(self) -> None:
-        own = [(s.start, s.size, "a device variable") for s in self._storages.values() if s.size]
+        own = [(*region, "a device variable") for region in self.variables.regions()]
         self._allocations = sorted(self._given + own)
         bounds = [bound for start, size, _ in self._allocations for bound in (start, start + size)]
         array = (ct.c_uint64 * max(1, len(bounds)))(*bounds)
@@ -212,12 +209,10 @@ class Engine:
         )
 
     def _storage(self, code: bytes) -> Storage:
-        if code not in self._storages:
-            data = self._module(code).data
-            check_room(data, self._storages.values(), self.variable_limit)
-            self._storages[code] = Storage(data, self.place_variables)
+        if code not in self.variables:
+            self.variables.add(code, self._module(code).data)
             self._declare()
-        return self._storages[code]
+        return self.variables[code]
 
     def variable(self, code: bytes | str, name: str) -> tuple[int, int] | None:
         """Address and bytes of a device variable of a module; None if it has none of that name."""
@@ -225,20 +220,6 @@ class Engine:
         if name not in storage.addresses:
             return None
         return storage.addresses[name], storage.sizes[name]
-
-    def variable_regions(self) -> list[tuple[int, int]]:
-        """Address and bytes of the variables of each module that has some."""
-        return [(s.start, s.size) for s in self._storages.values() if s.size]
-
-    def data_of(self, code: bytes) -> tuple[int, int]:
-        """Address and bytes of all variables of a loaded module; zeros if it has none."""
-        storage = self._storages.get(code)
-        return (0, 0) if storage is None or not storage.size else (storage.start, storage.size)
-
-    def variable_at(self, address: int, size: int) -> bool:
-        """Whether a range lies within the variables of one module."""
-        storages = self._storages.values()
-        return any(s.start <= address and address + size <= s.start + s.size for s in storages)
 
     # ---- launches
     def launch(
