@@ -10,7 +10,7 @@ from kernel_gym.imports.imported import changed_files, entry_of
 from kernel_gym.imports.manifest import read_manifest
 from kernel_gym.imports.readers.base import ConfinedRunner, UnsupportedTask, read_bytes
 from kernel_gym.imports.readers.fastkernels import captured_texts
-from kernel_gym.imports.readers.kernelbench import CLASS
+from kernel_gym.imports.readers.traced_reader import CLASS
 from kernel_gym.imports.upstream.fastkernels_rule import CANDIDATE
 from kernel_gym.inert import inert_line
 from kernel_gym.tasks.names import split_imported

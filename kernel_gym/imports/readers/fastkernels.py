@@ -10,7 +10,6 @@ import ast
 import functools
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +22,10 @@ from kernel_gym.imports.readers.base import (
 )
 from kernel_gym.imports.readers.fastkernels_classes import class_of, parameters_of
 from kernel_gym.imports.readers.halves import parsed
-from kernel_gym.imports.readers.kernelbench import ENTRY, with_adapter
-from kernel_gym.imports.readers.traced_problem import traced_problem
+from kernel_gym.imports.readers.traced_reader import ENTRY, TracedReader
 from kernel_gym.imports.readers.yaml_files import read_keys
 from kernel_gym.imports.traced.graph import DTYPES
 from kernel_gym.tasks.names import Mode
-from kernel_gym.tasks.problem import Problem
 
 PACKAGE = "fastkernels"
 LEVELS = ("L1", "L2")
@@ -41,17 +38,11 @@ _HALVES = {"float16", "bfloat16"}
 Scenario = dict[str, Any]
 
 
-@dataclass(frozen=True)
-class FastKernelsReader:
-    """Reads one language of the modules.
+class FastKernelsReader(TracedReader):
+    """Reads one language of the modules."""
 
-    Attributes:
-        suite: The name of the suite.
-        mode: The mode of its tasks.
-    """
-
-    suite: str
-    mode: Mode
+    source = "FastKernels, github.com/Snowflake-AI-Research/fastkernels"
+    code_file = 1
 
     def detect(self, checkout: Path) -> bool:
         """Whether the registry of shapes is there."""
@@ -82,19 +73,6 @@ class FastKernelsReader:
             f"{_TRACED}:make_init",
             ENTRY,
             [_sizes(scenario)],
-        )
-
-    def problem(self, checkout: Path, found: FoundTask, data: Mapping[str, object]) -> Problem:
-        """Makes the problem from the text that tracing has left."""
-        return traced_problem(
-            found,
-            data,
-            name=f"{self.suite}/{found.name}",
-            suite=self.suite,
-            entry=ENTRY,
-            code=read_text(checkout, found.files[1]),
-            source="FastKernels, github.com/Snowflake-AI-Research/fastkernels",
-            assembled=with_adapter,
         )
 
 

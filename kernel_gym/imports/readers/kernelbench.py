@@ -7,10 +7,8 @@ or the launcher that the prompt shows (in HIP).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from kernel_gym.imports.readers.base import (
     CheckoutError,
@@ -19,29 +17,18 @@ from kernel_gym.imports.readers.base import (
     Unsupported,
     read_text,
 )
-from kernel_gym.imports.readers.traced_problem import traced_problem
+from kernel_gym.imports.readers.traced_reader import ENTRY, TracedReader
 from kernel_gym.tasks.names import Mode
-from kernel_gym.tasks.problem import Problem
 
-ENTRY = "model_new"
-"""The name of the function that a candidate may define in place of the class."""
-CLASS = re.compile(r"^class\s+ModelNew\b", re.MULTILINE)
 _FOLDER = "KernelBench"
 _LEVEL = re.compile(r"level[1-4]")
 _FILE = re.compile(r"(\d+)_[\w.,() -]+\.py")
 
 
-@dataclass(frozen=True)
-class KernelBenchReader:
-    """Reads one language of KernelBench's tasks.
+class KernelBenchReader(TracedReader):
+    """Reads one language of KernelBench's tasks."""
 
-    Attributes:
-        suite: The name of the suite.
-        mode: The mode of its tasks.
-    """
-
-    suite: str
-    mode: Mode
+    source = "KernelBench, github.com/ScalingIntelligence/KernelBench"
 
     def detect(self, checkout: Path) -> bool:
         """Whether the folder holds the first level of KernelBench."""
@@ -77,26 +64,6 @@ class KernelBenchReader:
             "problem.py:get_init_inputs",
             ENTRY,
         )
-
-    def problem(self, checkout: Path, found: FoundTask, data: Mapping[str, object]) -> Problem:
-        """Makes the problem from the text that tracing has left."""
-        return traced_problem(
-            found,
-            data,
-            name=f"{self.suite}/{found.name}",
-            suite=self.suite,
-            entry=ENTRY,
-            code=read_text(checkout, found.files[0]),
-            source="KernelBench, github.com/ScalingIntelligence/KernelBench",
-            assembled=with_adapter,
-        )
-
-
-def with_adapter(self: Any, source: str) -> str:
-    """Returns a candidate's source with the code that calls its `ModelNew`, if it has one."""
-    if self.adapter and CLASS.search(source):
-        return f"{source}\n{self.adapter}"
-    return source
 
 
 TRITON = KernelBenchReader("kernelbench", Mode.TORCH2TRITON)

@@ -10,7 +10,6 @@ import ast
 import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -23,10 +22,9 @@ from kernel_gym.imports.readers.base import (
     read_text,
 )
 from kernel_gym.imports.readers.halves import parsed
-from kernel_gym.imports.readers.traced_problem import traced_problem
+from kernel_gym.imports.readers.traced_reader import TracedReader
 from kernel_gym.imports.readers.yaml_files import read_keys
 from kernel_gym.tasks.names import Mode
-from kernel_gym.tasks.problem import Problem
 
 ENTRY = "run"
 SUBMISSION = "custom_kernel"
@@ -38,17 +36,18 @@ _REFERENCE = "reference.py"
 Spec = dict[str, int | float | bool | str]
 
 
-@dataclass(frozen=True)
-class ReferenceKernelsReader:
-    """Reads one language of the problems.
+def _assembled(self: Any, source: str) -> str:
+    """Returns a candidate's source with the code that calls its `custom_kernel`, if it has one."""
+    return f"{source}\n{self.adapter}" if self.adapter and _DEFINED.search(source) else source
 
-    Attributes:
-        suite: The name of the suite.
-        mode: The mode of its tasks.
-    """
 
-    suite: str
-    mode: Mode
+class ReferenceKernelsReader(TracedReader):
+    """Reads one language of the problems."""
+
+    entry = ENTRY
+    source = "reference-kernels, github.com/gpu-mode/reference-kernels"
+    code_file = 1
+    assembled = staticmethod(_assembled)
 
     def detect(self, checkout: Path) -> bool:
         """Whether a folder of problems has a `task.yml`."""
@@ -83,24 +82,6 @@ class ReferenceKernelsReader:
             [{k: v for k, v in spec.items() if type(v) is int} for spec in specs],
             SUBMISSION,
         )
-
-    def problem(self, checkout: Path, found: FoundTask, data: Mapping[str, object]) -> Problem:
-        """Makes the problem from the text that tracing has left."""
-        return traced_problem(
-            found,
-            data,
-            name=f"{self.suite}/{found.name}",
-            suite=self.suite,
-            entry=ENTRY,
-            code=read_text(checkout, found.files[1]),
-            source="reference-kernels, github.com/gpu-mode/reference-kernels",
-            assembled=_assembled,
-        )
-
-
-def _assembled(self: Any, source: str) -> str:
-    """Returns a candidate's source with the code that calls its `custom_kernel`, if it has one."""
-    return f"{source}\n{self.adapter}" if self.adapter and _DEFINED.search(source) else source
 
 
 def _entry(

@@ -11,7 +11,6 @@ import itertools
 import json
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +22,7 @@ from kernel_gym.imports.readers.base import (
     read_text,
 )
 from kernel_gym.imports.readers.halves import parsed
-from kernel_gym.imports.readers.kernelbench import ENTRY, with_adapter
-from kernel_gym.imports.readers.traced_problem import traced_problem
+from kernel_gym.imports.readers.traced_reader import ENTRY, TracedReader
 from kernel_gym.tasks.names import Mode
 from kernel_gym.tasks.problem import Problem
 
@@ -34,17 +32,10 @@ Configuration = dict[str, dict[str, Any]]
 """The arguments of `get_inputs` under "inputs" and those of the class under "init"."""
 
 
-@dataclass(frozen=True)
-class RobustKBenchReader:
-    """Reads one language of the tasks.
+class RobustKBenchReader(TracedReader):
+    """Reads one language of the tasks."""
 
-    Attributes:
-        suite: The name of the suite.
-        mode: The mode of its tasks.
-    """
-
-    suite: str
-    mode: Mode
+    source = "robust-kbench, github.com/SakanaAI/robust-kbench"
 
     def detect(self, checkout: Path) -> bool:
         """Whether the checkout has its package and tasks."""
@@ -88,19 +79,10 @@ class RobustKBenchReader:
         )
 
     def problem(self, checkout: Path, found: FoundTask, data: Mapping[str, object]) -> Problem:
-        """Makes the problem from the text that tracing has left."""
-        backward = {"adapter": ""} if found.details["way"] == "backward" else {}
-        return traced_problem(
-            found,
-            data,
-            name=f"{self.suite}/{found.name}",
-            suite=self.suite,
-            entry=ENTRY,
-            code=read_text(checkout, found.files[0]),
-            source="robust-kbench, github.com/SakanaAI/robust-kbench",
-            assembled=with_adapter,
-            **backward,
-        )
+        """Makes the problem; a candidate of a backward pass defines the function alone."""
+        if found.details["way"] == "backward":
+            data = {**data, "adapter": ""}
+        return super().problem(checkout, found, data)
 
 
 def _configurations(checkout: Path, module: str, config: str) -> list[Configuration]:
