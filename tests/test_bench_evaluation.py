@@ -29,7 +29,7 @@ def test_stages_and_processes_add_up(source):
     (row,) = json.loads(_run(source, "--json"))
     assert row["outcome"] == "runtime_error"
     assert list(row["stages"]) == ["screen", "build", "train", "close"]
-    assert {"judge", "template", "recorder", "device"} <= row["stages"]["close"].keys()
+    assert {"judge", "template", "recorder"} <= row["stages"]["close"].keys()
     total = sum(sum(stage.values()) for stage in row["stages"].values())
     assert total == pytest.approx(row["cpu_seconds"])
     assert row["cpu_seconds"] > 0

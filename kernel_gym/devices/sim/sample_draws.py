@@ -19,7 +19,7 @@ class SampleDraws:
         self.begin(tuning=False)
 
     def seed(self, seed: int) -> None:
-        """Begins the draws anew. The worker must not learn the seed."""
+        """Starts the draws from a seed. The worker must not learn the seed."""
         self._paid.seed(seed)
         self._trials.seed(f"trials {seed}")
         self._began = self._paid.getstate()
@@ -29,7 +29,7 @@ class SampleDraws:
 
         Args:
             tuning: Whether the call answers a question of host code: it changes no later draw.
-            samples: The draw of this call; by default it goes on from the last one.
+            samples: The draw of this call; by default the draws continue.
             again: Whether to repeat the draws of the last call.
         """
         self._draws = self._trials if tuning else self._paid
