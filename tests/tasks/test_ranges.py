@@ -33,6 +33,8 @@ from kernel_gym.tasks.special_values import EXTREMES, SHIFTED, is_special
 each_problem = pytest.mark.parametrize("name", problem_names())
 SLACK = 1e-4
 """Rounding of a stated limit to three digits, and of a drawn value to its type."""
+SEEDS_OF_CHOICES = 40
+"""One in twelve calls of a problem was wrong before its sums were exact."""
 MIN_SHARE = 0.2
 """The least share of a stated limit that is drawn on the simulator. Limits of normal values leave
 room for the more of them that a GPU's sizes have."""
@@ -114,6 +116,30 @@ def test_honest_answers_exist_on_special_values(name):
         )
         check = compare(problem, expected, rounded)
         assert check.passed, (str(workload), check.message)
+
+
+CHOICES = [
+    n for n in problem_names() if any(o.check is Check.EXACT for o in get_problem(n).outputs)
+]
+
+
+@pytest.mark.parametrize("name", CHOICES)
+def test_float32_ranks_small_values_as_the_oracle_does(name):
+    """Where an output is an exact choice, no drawn value may be one whose sums round."""
+    problem = get_problem(name)
+    for seed in range(SEEDS_OF_CHOICES):
+        for workload in adversarial_workloads(problem, Scale.SIM, "triton", seed):
+            if workload.distribution == "tiny":
+                wanted = _exact_outputs(problem, problem.oracle, workload, seed)
+                found = _exact_outputs(problem, problem.reference, workload, seed)
+                assert all(map(torch.equal, wanted, found)), (seed, workload.dims)
+
+
+def _exact_outputs(problem, compute, workload, seed):
+    values = compute(**make_inputs(problem, workload, seed))
+    values = values if isinstance(values, tuple) else (values,)
+    pairs = zip(problem.outputs, values, strict=True)
+    return [value.double() for output, value in pairs if output.check is Check.EXACT]
 
 
 def test_the_prompt_shows_the_ranges():

@@ -38,6 +38,11 @@ class MoeGroupedTopk(Problem):
     tags = ("moe", "decoder-llm", "memory-bound", "reduction")
     source = "routers of DeepSeek-V3 (256 experts in 8 groups, 4 kept, 8 chosen) and its relatives"
 
+    domain = (
+        "All inputs are finite. Scores and biases are whole multiples of 1/4096, so that float32 sums "
+        "of them are exact."
+    )
+
     args = (
         TensorArg("score", torch.float32, shape="tokens, groups * size"),
         TensorArg("bias", torch.float32, shape="groups * size"),
