@@ -94,8 +94,15 @@ def run(installed, *command):
     return subprocess.run(command, capture_output=True, text=True, env=environment)
 
 
-@pytest.mark.parametrize("turn", [1, -1], ids=["in order", "in reverse"])
-@pytest.mark.parametrize("engine", [VLLM, SGLANG])
+@pytest.mark.parametrize(
+    ("engine", "turn"),
+    [
+        (VLLM, 1),
+        (SGLANG, -1),
+        pytest.param(VLLM, -1, marks=pytest.mark.sweep),
+        pytest.param(SGLANG, 1, marks=pytest.mark.sweep),
+    ],
+)
 def test_classes_with_kernels_give_what_the_engine_gives(installed, tmp_path, engine, turn):
     problems = [problem for problem in CLASSES if engine in CLASSES[problem]][::turn]
     script = tmp_path / "calls.py"

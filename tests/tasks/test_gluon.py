@@ -11,6 +11,8 @@ from kernel_gym.tasks import get_problem, get_task, problem_names, prompt
 from kernel_gym.tasks.guide import guide
 
 WITH_GLUON = [name for name in problem_names() if get_problem(name).gluon_kernel]
+PLAYED = ("add", "layer_norm", "softmax")
+"""Problems whose start kernel in Gluon each run plays."""
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +26,10 @@ def test_there_are_start_kernels_in_gluon():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", WITH_GLUON)
+@pytest.mark.parametrize(
+    "name",
+    [n if n in PLAYED else pytest.param(n, marks=pytest.mark.sweep) for n in WITH_GLUON],
+)
 def test_start_kernels_in_gluon_pass(name, executor):
     source = get_problem(name).gluon_kernel
     assert "@gluon.jit" in source

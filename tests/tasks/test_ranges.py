@@ -33,7 +33,7 @@ from kernel_gym.tasks.special_values import EXTREMES, SHIFTED, is_special
 each_problem = pytest.mark.parametrize("name", problem_names())
 SLACK = 1e-4
 """Rounding of a stated limit to three digits, and of a drawn value to its type."""
-SEEDS_OF_CHOICES = 40
+SEEDS_OF_CHOICES = 20
 """One in twelve calls of a problem was wrong before its sums were exact."""
 MIN_SHARE = 0.2
 """The least share of a stated limit that is drawn on the simulator. Limits of normal values leave

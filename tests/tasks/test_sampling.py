@@ -39,7 +39,7 @@ from kernel_gym.tasks.ranges import special_distributions
 from kernel_gym.tasks.sampling import MIN_TIMED_SHARE, PRODUCTION_POINTS, production_points
 from kernel_gym.tasks.special_values import is_special
 
-QUICK, ALL = range(100), range(1000)
+QUICK, ALL = range(30), range(1000)
 
 
 @pytest.mark.parametrize("scale", list(Scale))

@@ -71,6 +71,7 @@ def test_parity_shows_a_kernel_that_is_wrong_where_its_task_does_not_look(tmp_pa
 
 
 @pytest.mark.slow
+@pytest.mark.sweep
 def test_a_kernel_that_is_faster_alone_and_slower_in_the_model_is_shown_as_such(tmp_path, write):
     examples = Path("kernel_gym/policies/examples/torch2triton/cross_entropy/3_good.py")
     folder = write(tmp_path / "p", "torch2triton/cross_entropy", examples.read_text())
