@@ -39,8 +39,8 @@ class MoeGroupedTopk(Problem):
     source = "routers of DeepSeek-V3 (256 experts in 8 groups, 4 kept, 8 chosen) and its relatives"
 
     domain = (
-        "All inputs are finite. Scores and biases are whole multiples of 1/4096, so that float32 sums "
-        "of them are exact."
+        "All inputs are finite. Scores and biases are whole multiples of 1/4096, so that float32 "
+        "sums of them are exact."
     )
 
     args = (
