@@ -1,6 +1,7 @@
 """Fixtures that several folders share."""
 
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +12,16 @@ __all__ = ["cluster"]
 
 secret._of_process = secret.RunSecret(bytes(range(32)))
 """Tests draw the same every time: a failure can be repeated."""
+
+
+LEFT = frozenset((Path(__file__).parent / "left_to_the_sweep.txt").read_text("utf-8").split("\n"))
+"""Long cases whose near relatives every run plays."""
+
+
+def pytest_itemcollected(item):
+    """Marks the listed cases."""
+    if item.nodeid in LEFT:
+        item.add_marker("sweep")
 
 
 @pytest.hookimpl(trylast=True)
