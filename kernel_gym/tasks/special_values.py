@@ -162,7 +162,7 @@ def replace_by_rare(
     replaced = torch.where(chosen, drawn, value)
     if limits is None:
         return replaced
-    ends = torch.where(sign < 0.5, first, last)
+    ends = torch.where(sign < 0.5, torch.full_like(value, first), last)
     return torch.where((fate > 1 - END_SHARE) | (fate == fate.max()), ends, replaced)
 
 
@@ -194,9 +194,9 @@ def is_far(value: torch.Tensor, limits: tuple[float, float]) -> bool:
     return float(value.abs().max()) < NEAR_END * max(map(abs, limits))
 
 
-def _inside(end: float, low: float, high: float, dtype: torch.dtype) -> torch.Tensor:
+def _inside(end: float, low: float, high: float, dtype: torch.dtype) -> float:
     """Returns the value of a type that is nearest to an end of a range, and within the range."""
     near = torch.tensor(end, dtype=dtype, device="cpu")
-    if low <= float(near) <= high:
-        return near
-    return torch.nextafter(near, torch.tensor((low + high) / 2, dtype=dtype, device="cpu"))
+    if not low <= float(near) <= high:
+        near = torch.nextafter(near, torch.tensor((low + high) / 2, dtype=dtype, device="cpu"))
+    return float(near)
