@@ -118,7 +118,7 @@ def figures(
         entries += _of_checkpoint(phase, rows, defaults, entry_of)
     if set(replies) == set(_PHASES):
         before, after = (by_task(replies[phase]) for phase in _PHASES)
-        for what, value in (("accuracy", right), ("reward", _reward)):
+        for what, value in (("accuracy", right), ("reward", reward)):
             means = [[mean_of(value, of[task]) for task in before] for of in (before, after)]
             gain = paired(means[0], means[1])
             metric = f"Rise of the mean {what} on held-out graphs by GRPO"
@@ -226,7 +226,8 @@ def bound(row: CorpusRow) -> float:
     return right_on_shown(row) * float(row.outcome not in _RIGHT)
 
 
-def _reward(row: CorpusRow) -> float:
+def reward(row: CorpusRow) -> float:
+    """Returns the reward of a reply; 0 where there is none."""
     return row.reward or 0.0
 
 

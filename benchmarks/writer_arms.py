@@ -1,21 +1,24 @@
 """`python -m benchmarks writer-arms`: what unseen shapes in the reward are worth.
 
 It compares training runs that continue from one SFT checkpoint with equal budgets, and differ in
-`gym.unseen` alone. All were assessed on the same draws of the same held-out graphs.
+`gym.unseen` alone. All were assessed on the same draws of the same held-out graphs. Figures of
+other seeds are kept, and the mean over seeds follows from all of them.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+import re
+import statistics
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 import typer
 
-from benchmarks.figures import BenchmarkEntry, Subject
-from benchmarks.renewal import MACHINE, NewEntry, entry_maker, store
+from benchmarks.figures import RESULTS, BenchmarkEntry, FigureInterval, Subject, load_benchmarks
+from benchmarks.renewal import MACHINE, NewEntry, entry_maker, rounded, store
 from benchmarks.writer import (
     bound,
     by_task,
@@ -23,6 +26,7 @@ from benchmarks.writer import (
     estimate_entry,
     log_ratios,
     mean_of,
+    reward,
     right,
     right_on_shown,
     share_of,
@@ -43,12 +47,16 @@ ARMS = {
     "each_step": "unseen shapes drawn each step",
 }
 _FIRST = "after SFT"
+_TITLE = "What unseen shapes in the reward are worth"
 _VALUES = {
     "right": ("Right on all shapes", right),
     "shown": ("Right on the shapes of the prompt", right_on_shown),
     "bound": ("Right on the shapes of the prompt and wrong on others", bound),
 }
+_RISES = {"right": ("Right on all shapes", right), "reward": ("Mean reward", reward)}
 _SPEEDS = {"shown": "speedup", "new": "unseen_speedup"}
+_SEED = re.compile(r"transfer-(?:seed-(?P<seed>\d+)-)?(?P<name>.+)")
+_ALL_SEEDS = "all-seeds"
 Replies = Mapping[str, list[CorpusRow]]
 """Replies by held-out task."""
 
@@ -71,8 +79,10 @@ def writer_arms(
         }
         first = _replies(runs[0] / START, held_out)
         defaults = default_scores(runs[0], configs[0], held_out, workers)
-        results = figures(first, replies, defaults, entry_maker(SUBJECT, machine))
-        store(SUBJECT, results)
+        new_entry = entry_maker(SUBJECT, machine)
+        results = figures(first, replies, defaults, new_entry, configs[0]["seed"])
+        stored = load_benchmarks(RESULTS).subjects.get(SUBJECT)
+        store(SUBJECT, beside_other_seeds(results, stored.entries if stored else (), new_entry))
     for entry in results.entries:
         typer.echo(f"{entry.metric}: {entry.value} {entry.unit} {entry.interval or ''}")
 
@@ -95,35 +105,94 @@ def arms_of(configs: list[dict[str, Any]]) -> list[str]:
 
 
 def figures(
-    first: Replies, arms: Mapping[str, Replies], defaults: dict[str, Scored], new_entry: NewEntry
+    first: Replies,
+    arms: Mapping[str, Replies],
+    defaults: dict[str, Scored],
+    new_entry: NewEntry,
+    seed: int = 0,
 ) -> Subject:
-    """Returns the figures of each arm, and the paired differences to the first one.
+    """Returns the figures of each arm, and its paired differences to SFT and to the first arm.
 
     Args:
         first: The replies of the checkpoint that all arms continue from.
         arms: The replies of each arm's last checkpoint to the same tasks.
         defaults: The evaluation of each task's default kernel.
         new_entry: Makes an entry of this subject.
+        seed: The seed of the runs, of the corpus and of SFT too.
     """
+    of_seed = f"seed-{seed}-" if seed else ""
 
-    def entry_of(id: str, **fields: Any) -> BenchmarkEntry:
-        return new_entry(id=f"transfer-{id.replace('_', '-')}", command=COMMAND, **fields)
+    def entry_of(id: str, metric: str, **fields: Any) -> BenchmarkEntry:
+        named = f"transfer-{of_seed}{id.replace('_', '-')}"
+        metric = f"{metric}, seed {seed}" if seed else metric
+        return new_entry(id=named, metric=metric, command=COMMAND, **fields)
 
     entries = list(_of_arm("sft", _FIRST, first, defaults, entry_of))
     for arm, replies in arms.items():
         entries += _of_arm(arm, ARMS[arm], replies, defaults, entry_of)
+        for name, (what, value) in _RISES.items():
+            metric = f"{what}: {ARMS[arm]}, less {_FIRST}"
+            entries.append(
+                _difference(f"{arm}-{name}-rise", metric, value, first, replies, entry_of)
+            )
     (base, before), *others = arms.items()
     for arm, after in others:
-        tasks = [task for task in before if task in after]
         for name, (what, value) in _VALUES.items():
-            means = [[mean_of(value, own[task]) for task in tasks] for own in (before, after)]
             metric = f"{what}: {ARMS[arm]}, less {ARMS[base]}"
-            gain = paired(means[0], means[1])
-            entry = estimate_entry(
-                entry_of, f"{arm}-{name}-gain", metric, "", gain, paired_tasks=True
+            entries.append(
+                _difference(f"{arm}-{name}-gain", metric, value, before, after, entry_of)
             )
-            entries.append(entry)
-    return Subject(title="What unseen shapes in the reward are worth", entries=tuple(entries))
+    return Subject(title=_TITLE, entries=tuple(entries))
+
+
+def beside_other_seeds(
+    results: Subject, stored: Iterable[BenchmarkEntry], new_entry: NewEntry
+) -> Subject:
+    """Returns the figures of one seed with those of others, and the mean difference over seeds."""
+    seeds = {_seed_of(entry) for entry in results.entries}
+    kept = [e for e in stored if _seed_of(e) not in seeds and _ALL_SEEDS not in e.id]
+    entries = sorted((*kept, *results.entries), key=_seed_of)
+    return results.model_copy(update={"entries": (*entries, *_over_seeds(entries, new_entry))})
+
+
+def _over_seeds(entries: Iterable[BenchmarkEntry], new_entry: NewEntry) -> Iterator[BenchmarkEntry]:
+    differences: dict[str, list[BenchmarkEntry]] = {}
+    for entry in entries:
+        if entry.id.endswith(("-gain", "-rise")) and (named := _SEED.fullmatch(entry.id)):
+            differences.setdefault(named["name"], []).append(entry)
+    for name, own in differences.items():
+        values = sorted(float(entry.value or 0) for entry in own)
+        if len(values) > 1:
+            kind = f"range of {len(values)} seeds"
+            ends = rounded(values[0], 3), rounded(values[-1], 3)
+            yield new_entry(
+                id=f"transfer-{_ALL_SEEDS}-{name}",
+                metric=f"{own[0].metric.partition(', seed')[0]}, mean over seeds",
+                value=rounded(statistics.fmean(values), 3),
+                unit=own[0].unit,
+                interval=FigureInterval(low=ends[0], high=ends[1], kind=kind),
+                clock="none",
+                command=COMMAND,
+            )
+
+
+def _seed_of(entry: BenchmarkEntry) -> int:
+    named = _SEED.fullmatch(entry.id)
+    return int(named["seed"] or 0) if named else 0
+
+
+def _difference(
+    name: str,
+    metric: str,
+    value: Callable[[CorpusRow], float],
+    before: Replies,
+    after: Replies,
+    new_entry: NewEntry,
+) -> BenchmarkEntry:
+    tasks = [task for task in before if task in after]
+    means = [[mean_of(value, own[task]) for task in tasks] for own in (before, after)]
+    gain = paired(means[0], means[1])
+    return estimate_entry(new_entry, name, metric, "", gain, paired_tasks=True)
 
 
 def _of_arm(

@@ -83,6 +83,33 @@ def test_arms_are_compared_on_the_same_graphs():
     assert figure["each-step-right-gain"] == 0.5
     assert figure["each-step-bound-gain"] == -0.5
     assert figure["each-step-speed-new"] == 2.0
+    assert figure["each-step-right-rise"] == 0.5
+    assert figure["unpaid-reward-rise"] == 0.0
+
+
+def test_seeds_stand_beside_each_other_with_their_mean():
+    right = [reply(task, Outcome.PASSED, Stage.DONE, 4.0) for task in TASKS]
+    wrong = [reply(task, Outcome.UNSEEN_FAILED, Stage.UNSEEN) for task in TASKS]
+    defaults = {task: Scored(task, "", passing(2.0, 1.0, task), 0.3, 0.0, False) for task in TASKS}
+    each, half, none = (
+        {row.task: [row] for row in rows} for rows in (right, [right[0], wrong[1]], wrong)
+    )
+
+    def of(seed, unpaid):
+        arms = {"unpaid": unpaid, "each_step": each}
+        return writer_arms.figures(none, arms, defaults, new_entry, seed)
+
+    first = writer_arms.beside_other_seeds(of(0, none), (), new_entry)
+    assert not [e for e in first.entries if "seed" in e.id]
+    both = writer_arms.beside_other_seeds(of(1, half), first.entries, new_entry)
+    again = writer_arms.beside_other_seeds(of(1, half), both.entries, new_entry)
+    assert again == both
+    figure = {e.id.removeprefix("transfer-"): e for e in both.entries}
+    assert float(figure["each-step-right-gain"].value) == 1.0
+    assert float(figure["seed-1-each-step-right-gain"].value) == 0.5
+    mean = figure["all-seeds-each-step-right-gain"]
+    assert float(mean.value) == 0.75
+    assert (float(mean.interval.low), float(mean.interval.high)) == (0.5, 1.0)
 
 
 @pytest.mark.parametrize(
