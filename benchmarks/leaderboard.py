@@ -1,14 +1,17 @@
-"""`python -m benchmarks leaderboard`: plays this project's policies and builds their leaderboard.
+"""`python -m benchmarks leaderboard`: plays this project's policies and builds their leaderboards.
 
 The draws come from the seed alone, so everybody who repeats the command gets the same records. The
-policies are fixed programs that know no draw; a leaderboard of models needs a run's own secret.
+policies know no draw: they are fixed programs, or were trained with a secret of their own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -21,18 +24,47 @@ if TYPE_CHECKING:
     from kernel_gym.analysis.estimators import Estimate
     from kernel_gym.report.leaderboard import Board, Row
 
-POLICIES = {
-    "baseline": 1,
-    "examples": 3,
-    "search": 8,
-    "inductor": 1,
-    "reflective:no-reflector:search": 8,
-}
-"""Policies with the most submissions that each may make on a task."""
-SUITE, DEVICE, SEED = "quickstart", "sim:gfx942", 0
+DEVICE, SEED = "sim:gfx942", 0
 COMMAND = "python -m benchmarks leaderboard"
-SUBJECT = "leaderboard"
 PAGE = Path("docs/leaderboard.md")
+HELD_OUT_GRAPHS, MAX_DEPTH = 200, 4
+"""Held-out graphs that a writer is played on, and their most operators."""
+
+
+@dataclass(frozen=True)
+class Contest:
+    """Policies that are played on one suite.
+
+    Attributes:
+        subject: The name of its results, and of the folder of its runs.
+        title: The title of its results.
+        suite: The suite's name, or its file.
+        policies: The most submissions that each policy may make on a task.
+        command: The command that plays it.
+    """
+
+    subject: str
+    title: str
+    suite: str
+    policies: Mapping[str, int]
+    command: str
+
+
+QUICKSTART = Contest(
+    "leaderboard",
+    f"Policies without a model on the suite quickstart, {DEVICE}",
+    "quickstart",
+    {
+        "baseline": 1,
+        "examples": 3,
+        "search": 8,
+        "inductor": 1,
+        "reflective:no-reflector:search": 8,
+    },
+    COMMAND,
+)
+WRITER = "leaderboard-writer"
+"""The name of the results of a policy that writes kernels."""
 BOOTSTRAP = "95 % bootstrap interval over tasks"
 FIGURES = {
     "reward": ("Mean best reward", "reward", "modelled"),
@@ -43,29 +75,61 @@ FIGURES = {
 
 
 def leaderboard(
-    out: Annotated[Path, typer.Option(help="Folder of the runs and of the site.")] = Path(
-        "runs/leaderboard"
-    ),
+    out: Annotated[Path, typer.Option(help="Folder of the runs and of the sites.")] = Path("runs"),
+    writer: Annotated[
+        Path | None,
+        typer.Option(help="Play the checkpoints of this run on held-out graphs instead."),
+    ] = None,
+    workers: Annotated[int, typer.Option(min=1, help="Parallel evaluations.")] = 2,
 ) -> None:
     """Play start kernels, examples, search and the reflective agent, rank them, store the figures.
 
-    About four minutes on two cores. A run that is finished is not played again.
+    About four minutes on two cores. A run that is finished is not played again. With `--writer`,
+    play the checkpoints before and after GRPO beside TorchInductor on 200 held-out graphs.
 
-    Example: python -m benchmarks leaderboard
+    Example: python -m benchmarks leaderboard --writer runs/writer_gpu
     """
     from kernel_gym.report.leaderboard_pages import build_leaderboard
 
     with one_line_errors():
-        (board,) = build_leaderboard(_play(out), out / "site").boards
-        store(SUBJECT, leaderboard_figures(board, entry_maker(SUBJECT)))
-        text = leaderboard_page(
-            PAGE.read_text(encoding="utf-8"), load_benchmarks().subjects[SUBJECT]
-        )
+        contest = QUICKSTART if writer is None else writer_contest(writer, out)
+        site = out / contest.subject / "site"
+        (board,) = build_leaderboard(_play(contest, out, workers), site).boards
+        store(contest.subject, leaderboard_figures(board, contest, entry_maker(contest.subject)))
+        stored = load_benchmarks().subjects[contest.subject]
+        text = leaderboard_page(PAGE.read_text(encoding="utf-8"), stored)
         PAGE.write_text(text, encoding="utf-8")
-    console.print(f"leaderboard: {out / 'site/index.html'}", highlight=False, soft_wrap=True)
+    console.print(f"leaderboard: {site / 'index.html'}", highlight=False, soft_wrap=True)
 
 
-def _play(out: Path) -> list[Path]:
+def writer_contest(run: Path, out: Path, graphs: int = HELD_OUT_GRAPHS) -> Contest:
+    """Returns the contest of a run's checkpoints on held-out graphs.
+
+    Args:
+        run: The folder of a finished run of `writer_gpu.toml`.
+        out: The folder for the file of the suite.
+        graphs: Number of graphs: half of them new, half with a new pair of operators.
+    """
+    from kernel_gym.training.graph_corpus import held_out_tasks
+    from kernel_gym.training.train import FINAL, START
+
+    suite = out / WRITER / "held_out.toml"
+    suite.parent.mkdir(parents=True, exist_ok=True)
+    tasks = json.dumps(held_out_tasks(graphs, MAX_DEPTH))  # a list looks the same in TOML
+    summary = f"The first {graphs} held-out graphs of up to {MAX_DEPTH} operators."
+    suite.write_text(
+        f'name = "held-out-graphs"\nsummary = "{summary}"\ntasks = {tasks}\n', encoding="utf-8"
+    )
+    return Contest(
+        WRITER,
+        f"A policy that writes kernels on {graphs} held-out graphs, {DEVICE}",
+        str(suite),
+        {"baseline": 1, "inductor": 1, f"hf:{run / START}": 1, f"hf:{run / FINAL}": 1},
+        f"{COMMAND} --writer runs/writer_gpu",
+    )
+
+
+def _play(contest: Contest, out: Path, workers: int) -> list[Path]:
     """Plays every policy that has no finished run, and returns the run folders."""
     from kernel_gym.executors import make_executor
     from kernel_gym.policies import evaluate_policy
@@ -73,48 +137,52 @@ def _play(out: Path) -> list[Path]:
     from kernel_gym.storage.secret import PUBLIC
 
     folders = []
-    with make_executor("inline", device=DEVICE, seed=SEED, secret=PUBLIC) as executor:
-        for policy, turns in POLICIES.items():
-            folder = out / policy.replace(":", "-")
+    arguments = {"device": DEVICE, "seed": SEED, "secret": PUBLIC, "workers": workers}
+    with make_executor("local", **arguments) as executor:
+        for policy, turns in contest.policies.items():
+            folder = out / contest.subject / _slug(policy)
             folders.append(folder)
             if (folder / CONFIG).exists() and not RunStore(folder).unfinished():
                 continue
             messages.print(f"{policy}: {folder}", soft_wrap=True)
             evaluate_policy(
                 policy,
-                SUITE,
+                contest.suite,
                 turns=turns,
                 executor=executor,
                 out=folder,
                 overwrite=True,
-                command=COMMAND,
+                command=contest.command,
             )
     return folders
 
 
-def leaderboard_figures(board: Board, new_entry: NewEntry) -> Subject:
+def leaderboard_figures(board: Board, contest: Contest, new_entry: NewEntry) -> Subject:
     """Returns the figures of a board: three for each policy, one for each pair of neighbours.
 
     Args:
         board: The runs, ranked.
-        new_entry: Makes an entry of this subject, with machine, commit and date filled in.
+        contest: What was played.
+        new_entry: Makes an entry of the contest's subject, with machine, commit and date filled in.
     """
-    rows = [entry for row in board.rows for entry in _row_entries(row, new_entry)]
+
+    def entry_of(id: str, **fields: Any) -> BenchmarkEntry:
+        return new_entry(id=f"{contest.subject}-{id}", command=contest.command, **fields)
+
+    rows = [entry for row in board.rows for entry in _row_entries(row, entry_of)]
     pairs = [
-        new_entry(
-            id=f"leaderboard-{_slug(upper)}-before-{_slug(lower)}",
+        entry_of(
+            id=f"{_slug(upper.policy)}-before-{_slug(lower.policy)}",
             metric=f"{upper.policy} before {lower.policy}: mean difference of the reward",
             **_figure(upper.below.difference, "95 % bootstrap interval, paired over tasks"),
             unit="reward",
             clock="modelled",
-            command=COMMAND,
             note=f"Sign-flip test over tasks: p = {upper.below.p_value:.3g}, corrected by Holm.",
         )
         for upper, lower in zip(board.rows[:-1], board.rows[1:], strict=True)
         if upper.below is not None
     ]
-    title = f"Policies without a model on the suite {SUITE}, {DEVICE}"
-    return Subject(title=title, entries=(*rows, *pairs))
+    return Subject(title=contest.title, entries=(*rows, *pairs))
 
 
 def _row_entries(row: Row, new_entry: NewEntry) -> Iterator[BenchmarkEntry]:
@@ -122,12 +190,11 @@ def _row_entries(row: Row, new_entry: NewEntry) -> Iterator[BenchmarkEntry]:
         if row.figures[name].value is None:  # no kernel is right
             continue
         yield new_entry(
-            id=f"leaderboard-{_slug(row)}-{name.replace('_', '-')}",
+            id=f"{_slug(row.policy)}-{name.replace('_', '-')}",
             metric=f"{metric}, {row.policy}, {row.submissions} submissions",
             **_figure(row.figures[name], BOOTSTRAP),
             unit=unit,
             clock=clock,
-            command=COMMAND,
         )
 
 
@@ -139,8 +206,8 @@ def _figure(estimate: Estimate, kind: str) -> dict[str, object]:
     return {"value": value, "interval": FigureInterval(**ends, kind=kind)}
 
 
-def _slug(row: Row) -> str:
-    return row.policy.replace(":", "-")
+def _slug(policy: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", policy)
 
 
 def leaderboard_page(text: str, subject: Subject) -> str:
@@ -148,7 +215,7 @@ def leaderboard_page(text: str, subject: Subject) -> str:
 
     Args:
         text: The page as it is.
-        subject: The stored figures.
+        subject: The stored figures of one contest.
 
     Raises:
         InputError: The page lacks its mark.
@@ -159,4 +226,5 @@ def leaderboard_page(text: str, subject: Subject) -> str:
         metric = f"{entry.metric}<br>{entry.note}" if entry.note else entry.metric
         clock = "-" if entry.clock == "none" else entry.clock
         lines.append(f"| {metric} | {entry.value} {entry.unit} | {ends} | {clock} |")
-    return filled(PAGE, text, "figures", COMMAND, "\n".join(lines) + "\n")
+    first = subject.entries[0]
+    return filled(PAGE, text, first.subject, first.command, "\n".join(lines) + "\n")

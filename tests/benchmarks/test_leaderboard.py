@@ -5,26 +5,46 @@ from pathlib import Path
 import pytest
 
 from benchmarks.figures import load_benchmarks
-from benchmarks.leaderboard import PAGE, SUBJECT, leaderboard_figures, leaderboard_page
+from benchmarks.leaderboard import (
+    PAGE,
+    QUICKSTART,
+    WRITER,
+    leaderboard_figures,
+    leaderboard_page,
+    writer_contest,
+)
 from benchmarks.marks import filled
 from benchmarks.renewal import entry_maker
 from kernel_gym.errors import InputError
 from kernel_gym.report.leaderboard_pages import build_leaderboard
+from kernel_gym.tasks import load_suite
+from kernel_gym.training.graph_corpus import GraphSplit, graph_of, split_of
 from tests.report.test_leaderboard import played
 
 ROOT = Path(__file__).parents[2]
 
 
-def test_the_page_has_the_stored_figures():
+@pytest.mark.parametrize("subject", [QUICKSTART.subject, WRITER])
+def test_the_page_has_the_stored_figures(subject):
     text = (ROOT / PAGE).read_text(encoding="utf-8")
-    stored = load_benchmarks(ROOT / "benchmarks/results").subjects[SUBJECT]
-    assert leaderboard_page(text, stored) == text, "run: python -m benchmarks leaderboard"
+    stored = load_benchmarks(ROOT / "benchmarks/results").subjects[subject]
+    assert leaderboard_page(text, stored) == text, f"run: {stored.entries[0].command}"
+
+
+def test_a_writer_is_played_on_held_out_graphs_before_and_after_grpo(tmp_path):
+    contest = writer_contest(tmp_path / "run", tmp_path, graphs=4)
+    suite = load_suite(contest.suite)
+    splits = [split_of(graph_of(task.id)) for task in suite.tasks]
+    assert splits == [GraphSplit.HELD_OUT_GRAPH] * 2 + [GraphSplit.HELD_OUT_PAIR] * 2
+    run = tmp_path / "run"
+    assert list(contest.policies)[2:] == [f"hf:{run}/sft", f"hf:{run}/final"]
 
 
 def test_a_board_becomes_figures(tmp_path):
     runs = [played(tmp_path / name, name, speed) for name, speed in (("slow", 0), ("fast", 3.0))]
     (board,) = build_leaderboard(runs, tmp_path / "site").boards
-    figures = leaderboard_figures(board, entry_maker(SUBJECT)).entries
+    new_entry = entry_maker(QUICKSTART.subject)
+    figures = leaderboard_figures(board, QUICKSTART, new_entry).entries
     values = {entry.id.removeprefix("leaderboard-"): float(entry.value) for entry in figures}
     assert values["fast-execution-accuracy"] == 1.0
     assert values["slow-execution-accuracy"] == 0.0
