@@ -20,6 +20,7 @@ from benchmarks import (
     tasks_page,
     writer,
     writer_arms,
+    writer_retries,
 )
 from benchmarks.clock.command import clock
 from benchmarks.outside import app as outside
@@ -56,6 +57,7 @@ app.command()(recording.recording)
 app.command()(installation.installation)
 app.command()(writer.writer)
 app.command()(writer_arms.writer_arms)
+app.command()(writer_retries.writer_retries)
 
 if __name__ == "__main__":
     app()
