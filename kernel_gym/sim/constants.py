@@ -31,7 +31,6 @@ SIMDS = 4  # RECALLED: a compute unit
 MAX_WAVES_PER_SIMD = 8  # RECALLED
 VECTOR_REGISTERS = 512  # RECALLED: a lane and SIMD, vector and accumulation together
 VECTOR_GRANULE = 8  # RECALLED
-SCALAR_REGISTERS = 800  # RECALLED: a SIMD; no practical limit with 8 waves of 100
 LDS_GRANULE = 512  # RECALLED
 LDS_BANKS = 32  # SEEN: of 4 bytes (AMD, "Avoiding LDS bank conflicts", rocm.blogs)
 MAX_WORKGROUPS_PER_CU = 32  # RECALLED: barrier resources
