@@ -141,7 +141,7 @@ PolicyOption = Annotated[
         "--policy",
         help="baseline, examples, reference, search, inductor, folder:PATH, replay:RUN, "
         "predictions:PATH, hf:PATH, openai:URL, reflective:POLICY; "
-        "docs/training.md explains them.",
+        "docs/policies.md explains them.",
         callback=_checked(_check_policy),
         autocompletion=_completed(_policies),
     ),
