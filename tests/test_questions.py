@@ -10,7 +10,7 @@ from tests.test_architecture import ROOT
 from tests.test_docs import CODE, LINK
 
 HEADING = re.compile(r"^(#+) (.*)$", re.MULTILINE)
-MOST_LINKS = 3
+MAX_LINKS = 3
 """Links that a reader follows from README, at most."""
 READERS = tomllib.loads(Path(__file__).with_name("questions.toml").read_text(encoding="utf-8"))
 QUESTIONS = [question for questions in READERS.values() for question in questions]
@@ -64,7 +64,7 @@ def test_the_page_answers(asked):
 def test_a_few_links_lead_from_the_readme_to_each_answer():
     steps = links_from(ROOT / "README.md")
     far = {q["page"]: steps.get(ROOT / q["page"]) for q in QUESTIONS}
-    assert {page: n for page, n in far.items() if n is None or n > MOST_LINKS} == {}
+    assert {page: n for page, n in far.items() if n is None or n > MAX_LINKS} == {}
 
 
 def test_an_answer_counts_under_its_heading_alone():
