@@ -34,7 +34,7 @@ _PAGES = {
     ),
     "benchmarks-writer.md": (
         "Benchmarks: a policy that writes kernels",
-        ("training-writer-gpu", "training-transfer"),
+        ("training-writer-gpu", "training-retries"),
     ),
 }
 """Titles and subjects of the pages beside the first one, which has all other subjects."""
@@ -56,8 +56,12 @@ and the figures of the suite; [Recording figures](measurements.md) says how to a
   GPU. [Real GPUs](gpu.md) has the figures of the present one.
 - Nothing here ran on an AMD GPU. Policies are compared on [the leaderboard](leaderboard.md).
 """
-OWN_PAGES = ("leaderboard",)
-"""Subjects whose figures have a page of their own."""
+OWN_PAGES = {
+    "leaderboard": "leaderboard.md",
+    "leaderboard-writer": "leaderboard.md",
+    "training-transfer": "training-writer.md",
+}
+"""Subjects whose figures are on pages that say more of them."""
 _HEAD = """\
 | metric | figure | speaks of | clock | machine | command | commit, date |
 |---|---|---|---|---|---|---|"""

@@ -18,6 +18,7 @@ import numpy as np
 import typer
 
 from benchmarks.figures import RESULTS, BenchmarkEntry, FigureInterval, Subject, load_benchmarks
+from benchmarks.marks import filled
 from benchmarks.renewal import MACHINE, NewEntry, entry_maker, rounded, store
 from benchmarks.writer import (
     bound,
@@ -57,6 +58,9 @@ _RISES = {"right": ("Right on all shapes", right), "reward": ("Mean reward", rew
 _SPEEDS = {"shown": "speedup", "new": "unseen_speedup"}
 _SEED = re.compile(r"transfer-(?:seed-(?P<seed>\d+)-)?(?P<name>.+)")
 _ALL_SEEDS = "all-seeds"
+PAGE = Path("docs/training-writer.md")
+_SHOWN = re.compile(r".*-(right|bound|speed-new|right-gain|right-rise|reward-rise)")
+"""Figures that the page shows; the results have more."""
 Replies = Mapping[str, list[CorpusRow]]
 """Replies by held-out task."""
 
@@ -83,6 +87,10 @@ def writer_arms(
         results = figures(first, replies, defaults, new_entry, configs[0]["seed"])
         stored = load_benchmarks(RESULTS).subjects.get(SUBJECT)
         store(SUBJECT, beside_other_seeds(results, stored.entries if stored else (), new_entry))
+        text = arms_page(
+            PAGE.read_text(encoding="utf-8"), load_benchmarks(RESULTS).subjects[SUBJECT]
+        )
+        PAGE.write_text(text, encoding="utf-8")
     for entry in results.entries:
         typer.echo(f"{entry.metric}: {entry.value} {entry.unit} {entry.interval or ''}")
 
@@ -179,6 +187,40 @@ def _over_seeds(entries: Iterable[BenchmarkEntry], new_entry: NewEntry) -> Itera
 def _seed_of(entry: BenchmarkEntry) -> int:
     named = _SEED.fullmatch(entry.id)
     return int(named["seed"] or 0) if named else 0
+
+
+def arms_page(text: str, subject: Subject) -> str:
+    """Returns the page with a new table: a row for each figure, a column for each seed.
+
+    Args:
+        text: The page as it is.
+        subject: The stored figures.
+
+    Raises:
+        InputError: The page lacks its mark.
+    """
+    seeds = sorted({_seed_of(entry) for entry in subject.entries})
+    rows: dict[str, dict[str, BenchmarkEntry]] = {}
+    for entry in subject.entries:
+        named = _SEED.fullmatch(entry.id)
+        assert named is not None  # all ids are made here
+        name = named["name"].removeprefix(f"{_ALL_SEEDS}-")
+        column = "mean" if name != named["name"] else f"seed {_seed_of(entry)}"
+        if _SHOWN.fullmatch(name):
+            rows.setdefault(name, {})[column] = entry
+    columns = [*(f"seed {seed}" for seed in seeds), "mean"]
+    lines = [f"| | {' | '.join(columns)} |", "|---" * (len(columns) + 1) + "|"]
+    for row in rows.values():
+        metric = next(iter(row.values())).metric.partition(", seed")[0]
+        cells = [_cell(row[column]) if column in row else "" for column in columns]
+        lines.append(f"| {metric} | {' | '.join(cells)} |")
+    return filled(PAGE, text, SUBJECT, COMMAND, "\n".join(lines) + "\n")
+
+
+def _cell(entry: BenchmarkEntry) -> str:
+    if entry.interval is None:
+        return f"{entry.value}"
+    return f"{entry.value} ({entry.interval.low} to {entry.interval.high})"
 
 
 def _difference(

@@ -1,11 +1,12 @@
 """Figures of a policy that writes kernels: shares, speeds and samples from made replies."""
 
 import datetime
+from pathlib import Path
 
 import pytest
 
 from benchmarks import writer_arms
-from benchmarks.figures import BenchmarkEntry
+from benchmarks.figures import BenchmarkEntry, load_benchmarks
 from benchmarks.writer import figures, samples_page
 from kernel_gym.errors import InputError
 from kernel_gym.records import Outcome, Stage
@@ -14,6 +15,7 @@ from kernel_gym.training.graph_corpus import GraphSplit, graph_of, graph_tasks
 from kernel_gym.training.scoring import Scored
 from tests.records import passing
 
+ROOT = Path(__file__).parents[2]
 GRAPHS, PAIRS = (
     [f"triton2triton/{next(tasks)}" for _ in range(1)]
     for tasks in (
@@ -124,6 +126,12 @@ def test_arms_differ_in_what_is_paid_alone(other, message):
     assert writer_arms.arms_of([first, {**first, "gym": {"unseen": "unpaid"}}])
     with pytest.raises(InputError, match=message):
         writer_arms.arms_of([first, {**first, **other}])
+
+
+def test_the_page_has_the_stored_arms():
+    text = (ROOT / writer_arms.PAGE).read_text(encoding="utf-8")
+    stored = load_benchmarks(ROOT / "benchmarks/results").subjects[writer_arms.SUBJECT]
+    assert writer_arms.arms_page(text, stored) == text, f"run: {writer_arms.COMMAND}"
 
 
 def test_samples_are_drawn_by_a_seed():
