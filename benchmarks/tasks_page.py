@@ -9,7 +9,7 @@ from kernel_gym.tasks import get_problem, problem_names
 from kernel_gym.tasks.controls.answers import CONTROLS
 from kernel_gym.tasks.status import Status
 from kernel_gym.tasks.task import Mode, modes_of
-from kernel_gym.tasks.verdicts import FAILS, AdmissionVerdict, stored_verdict
+from kernel_gym.tasks.verdicts import FAILS, HEAD_ROOM, AdmissionVerdict, stored_verdict
 
 _INTRODUCTION = """\
 # Tasks and their negative controls
@@ -23,7 +23,8 @@ and `no-op launch` also go through complete evaluations as kernels.
 Head-room is the geometric mean, over train workloads, of the baseline's time divided by the time
 of the roofline with one launch. It is modelled with the simulator's sizes, and measured with full
 sizes on the GPUs that are named. A task with a head-room below 1.25 on every device is saturated:
-little can be gained, and suites leave it out.
+little can be gained, and suites leave it out. Suites for one device, such as `simulated`, leave out
+what has so little there.
 
 """
 
@@ -57,9 +58,12 @@ def _rooms(title: str, verdicts: dict[str, AdmissionVerdict | None], devices: li
     """Returns a table of head-room by problem and mode: the largest on some devices."""
     selected = {name: _on(verdict, devices) for name, verdict in verdicts.items()}
     rooms = [v.head_room(mode) for v in selected.values() if v for mode in Mode]
-    median = statistics.median([room for room in rooms if room is not None] or [math.nan])
+    known = [room for room in rooms if room is not None]
+    median = statistics.median(known or [math.nan])
+    closed = sum(room <= HEAD_ROOM for room in known)
     lines = [
-        f"## {title}\n\nMedian of all tasks: {median:.1f}.\n",
+        f"## {title}\n\nMedian of all tasks: {median:.1f}. "
+        f"{closed} of {len(known)} have {HEAD_ROOM} or less.\n",
         "| problem | " + " | ".join(Mode) + " |",
         "|---|" + "--:|" * len(Mode),
         *(_rooms_row(name, verdict) for name, verdict in selected.items()),

@@ -18,7 +18,7 @@ from kernel_gym.formatting import (
     profiled_workload,
     roofline_share,
 )
-from kernel_gym.records import Evaluation, Outcome, Stage
+from kernel_gym.records import COMPILING, Evaluation, Outcome, Stage
 from kernel_gym.symbols import plain_name
 from kernel_gym.tasks.workload import Split
 
@@ -61,6 +61,11 @@ def _advise_on_failure(task: Task, evaluation: Evaluation) -> str:
         Outcome.HACK: "Compute the result in the kernel from the arguments of this very call.",
         Outcome.INVALID_TIMING: "Do all work on the stream given, before the call returns.",
     }
+    if evaluation.outcome is Outcome.TIMEOUT and COMPILING in _messages(evaluation):
+        return (
+            "A block that grows with a size takes the compiler minutes once a lane has hundreds of "
+            "elements of it. Loop over blocks of a few thousand, or use more warps (num_warps)."
+        )
     if evaluation.outcome in (Outcome.TIMEOUT, Outcome.INFRA):
         return hints.get(evaluation.outcome, "")
     if evaluation.stage is Stage.ADVERSARIAL and evaluation.outcome is not Outcome.HACK:
@@ -70,6 +75,11 @@ def _advise_on_failure(task: Task, evaluation: Evaluation) -> str:
     if not cause and (evaluation.outcome, evaluation.stage) == (Outcome.WRONG_VALUES, Stage.TRAIN):
         cause = _odd_size(evaluation)
     return cause or hints.get(evaluation.outcome, "")
+
+
+def _messages(evaluation: Evaluation) -> str:
+    """Returns the message of the evaluation and those of its workloads."""
+    return " ".join([evaluation.message, *(result.message for result in evaluation.workloads)])
 
 
 def _odd_size(evaluation: Evaluation) -> str:

@@ -46,6 +46,7 @@ from kernel_gym.records import (
 )
 from kernel_gym.sandbox.spawn import TemplateError
 from kernel_gym.storage.secret import PUBLIC, RunSecret, process_secret
+from kernel_gym.tasks.content import digest_of
 from kernel_gym.tasks.copies import is_copy
 from kernel_gym.tasks.small_floats import require_runs_on
 from kernel_gym.tasks.task import Task
@@ -185,6 +186,7 @@ class Evaluator:
         if self._plans is not None:
             decided = (
                 task.id,
+                digest_of(task.problem),
                 source_digest(source),
                 self.device.description.name,
                 seed,

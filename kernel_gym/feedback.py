@@ -26,6 +26,7 @@ from kernel_gym.formatting import (
 from kernel_gym.inert import quoted, shortened
 from kernel_gym.records import (
     COMPILER_RACE,
+    COMPILING,
     MISCOMPILED,
     Element,
     Evaluation,
@@ -82,6 +83,7 @@ MISCOMPILED_HEADLINE = (
 )
 """The feedback if the compiler has made wrong code."""
 HIDDEN_CAUSES = {
+    COMPILING: f"Triton was {COMPILING} a kernel for it when the time ended",
     "out of bounds": "a kernel accesses memory out of bounds",
     "out-of-bounds": "a kernel accesses memory out of bounds",
     "uninitialised": "a kernel reads memory that was never written",

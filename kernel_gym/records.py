@@ -35,6 +35,8 @@ COMPILER_RACE = "compiler race"
 """The label of a right kernel in which the compiler has made a race."""
 MISCOMPILED = "miscompiled"
 """The label of a kernel with wrong values that is right without the compiler's optional passes."""
+COMPILING = "still compiling"
+"""The words of a message that name a kernel which the compiler did not finish in time."""
 COMPILER_FAULTS = frozenset({COMPILER_RACE, MISCOMPILED})
 """Labels of evaluations that are `infra` because of the compiler: another try ends alike."""
 

@@ -12,7 +12,15 @@ from kernel_gym.feedback import feedback
 from kernel_gym.judge.protocol import RETRIES
 from kernel_gym.records import Clock, Evaluation, Outcome, Stage
 from kernel_gym.storage.secret import PUBLIC
-from kernel_gym.tasks import Split, adversarial_workloads, get_task, train_workloads
+from kernel_gym.tasks import (
+    Mode,
+    Split,
+    Task,
+    adversarial_workloads,
+    get_problem,
+    get_task,
+    train_workloads,
+)
 from tests.test_architecture import ROOT
 
 TASK = "triton2triton/softmax"
@@ -374,3 +382,26 @@ def test_a_record_does_not_depend_on_the_threads_of_its_judge():
     finally:
         torch.set_num_threads(before)
     assert len(records) == 1
+
+
+class DoubledSum(type(get_problem("row_sum"))):
+    """A problem with the name of another one and other answers."""
+
+    def oracle(self, x):
+        """Twice the sum."""
+        return tuple(2 * value for value in super().oracle(x))
+
+    def reference(self, x):
+        """Twice the sum."""
+        return (2 * torch.sum(x, dim=1),)
+
+
+def test_tasks_with_equal_names_are_judged_by_their_own_answers():
+    first = get_task("torch2triton/row_sum")
+    second = Task(DoubledSum(), Mode.TORCH2TRITON)
+    assert first.id == second.id
+    with Evaluator("sim:gfx942", seed=0, secret=PUBLIC) as evaluator:
+        right = evaluator.evaluate(first, first.kernel_source)
+        wrong = evaluator.evaluate(second, first.kernel_source)
+    assert right.outcome is Outcome.PASSED
+    assert (wrong.outcome, wrong.stage) == (Outcome.WRONG_VALUES, Stage.TRAIN)

@@ -90,7 +90,7 @@ def list_tasks(
         for key, values in wanted.items():
             _require_known(key, values or ())
         given = {key: tuple(values or ()) for key, values in wanted.items()}
-        rule = Rule(**given, level=tuple(level or ()))
+        rule = Rule.model_validate({**given, "level": tuple(level or ())})
     chosen = [task for task in everything if rule.chooses(task)]
     rows = [_facts(task) for task in chosen]
     if json:

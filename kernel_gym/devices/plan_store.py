@@ -193,7 +193,7 @@ class EvaluationPlans:
 
 
 def evaluation_name(*parts: object) -> str:
-    """Names an evaluation by all that decides it: task, source, device, seed and secret."""
+    """Names an evaluation by all that decides it: task, content, source, device, seed, secret."""
     return hashlib.sha256(json.dumps([str(part) for part in parts]).encode()).hexdigest()
 
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 import functools
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 
 import torch
 
 from kernel_gym.judge.correctness import ValueCheck, compare_close, compare_exact, compare_mask
+from kernel_gym.tasks.content import identity_of
 from kernel_gym.tasks.problem import Check, Output, Problem, Value
 from kernel_gym.tasks.sampling import CPU, made_on, make_inputs
 from kernel_gym.tasks.workload import Workload
@@ -88,7 +89,7 @@ class ExpectedCache:
     def __init__(self, capacity: int = 256 << 20) -> None:
         self._capacity = capacity
         self._held = 0
-        self._entries: OrderedDict[tuple[str, str, int, str], Expected] = OrderedDict()
+        self._entries: OrderedDict[Hashable, Expected] = OrderedDict()
         self._lock = threading.Lock()
 
     def get(
@@ -111,7 +112,7 @@ class ExpectedCache:
         make = make or functools.partial(expect, problem, workload, seed, where)
         if where.type != "cpu":
             return make()
-        key = (problem.name, workload.key, seed, str(where))
+        key = (identity_of(problem), workload.key, seed, str(where))
         with self._lock:
             if key in self._entries:
                 self._entries.move_to_end(key)

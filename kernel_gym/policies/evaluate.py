@@ -29,8 +29,11 @@ from kernel_gym.storage.run_store import RunStore
 from kernel_gym.storage.secret import RunSecret
 from kernel_gym.tasks import Task, load_suite
 from kernel_gym.tasks.small_floats import runs_on
+from kernel_gym.tasks.verdicts import HEAD_ROOM, head_room_on
 
 log = logging.getLogger(__name__)
+FEW = 3
+"""Tasks that a message names."""
 
 
 @dataclass(frozen=True)
@@ -163,7 +166,20 @@ def runnable(
     foreign = [task.id for task in built if not runs_on(task.problem, status.arch)]
     if foreign:
         note(f"skipped, {status.arch} has other 8-bit floats: {', '.join(foreign)}")
-    return [task for task in built if task.id not in foreign]
+    chosen = [task for task in built if task.id not in foreign]
+    closed = [task.id for task in chosen if not _has_head_room(task, device)]
+    if closed:
+        few = f"{', '.join(closed[:FEW])}{', ...' if len(closed) > FEW else ''}"
+        note(
+            f"{len(closed)} of {len(chosen)} tasks have a head-room of {HEAD_ROOM} or less on "
+            f"{device}, so that hardly a kernel can win them: {few}"
+        )
+    return chosen
+
+
+def _has_head_room(task: Task, device: str) -> bool:
+    room = head_room_on(task, device)
+    return room is None or room > HEAD_ROOM
 
 
 @contextmanager

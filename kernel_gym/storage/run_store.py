@@ -121,8 +121,7 @@ class RunStore:
             else:
                 raise StoreError(f"{folder} holds another run: give --resume or --overwrite")
         (folder / SECRET).unlink(missing_ok=True)
-        if secret is not PUBLIC:
-            (secret or RunSecret.fresh()).write(folder / SECRET)
+        (secret or RunSecret.fresh()).write(folder / SECRET)
         write_whole(folder / RESULTS, "")
         write_whole(folder / ENDS, "")
         write_whole(folder / CONFIG, config.model_dump_json(indent=2) + "\n")
@@ -152,10 +151,15 @@ class RunStore:
     def secret(self) -> RunSecret:
         """The secret that is mixed into draws.
 
+        Earlier versions wrote no file for draws from the seed alone.
+
         Raises:
             StoreError: Its file is missing, malformed or not readable.
         """
-        return read_secret(self.folder / SECRET)
+        path, records = self.folder / SECRET, self.records()
+        if not path.exists() and records and not any(r.evaluation.secret_sha256 for r in records):
+            return PUBLIC
+        return read_secret(path)
 
     @property
     def plans(self) -> Path:

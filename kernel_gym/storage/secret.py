@@ -123,6 +123,15 @@ class _Public(RunSecret):
         """Returns the seed for one purpose, which anybody can compute."""
         return _to_seed(hashlib.sha256("/".join(map(str, parts)).encode()).digest())
 
+    def write(self, path: Path) -> RunSecret:
+        """Writes that there is no secret: an empty hash.
+
+        Raises:
+            StoreError: The file exists or cannot be made.
+        """
+        _write_new(path, _File(sha256=""))
+        return self
+
 
 class RemoteSecret(RunSecret):
     """The secret of a service, of which only the hash is known here.
@@ -190,6 +199,8 @@ def read_secret(path: Path) -> RunSecret:
         stored = _File.model_validate_json(path.read_bytes())
         if stored.service:
             return RemoteSecret(stored.sha256, stored.service)
+        if not stored.sha256 and not stored.secret:
+            return PUBLIC
         secret = RunSecret(bytes.fromhex(stored.secret), path)
     except OSError as error:
         raise StoreError(f"{path}: no secret can be read there: {error.strerror}") from error
@@ -217,7 +228,10 @@ def secret_files() -> tuple[str, ...]:
 
 
 class _File(Record):
-    """The content of `secret.json`: the key and its hash in hexadecimal digits."""
+    """The content of `secret.json`: the key and its hash in hexadecimal digits.
+
+    Both are empty if draws come from the seed alone.
+    """
 
     secret: str = ""
     sha256: str

@@ -2,14 +2,41 @@
 
 from __future__ import annotations
 
+import hashlib
 import inspect
+import json
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Protocol
 
 _SHARED = "kernel_gym.tasks.shared."
+_DIGEST = "_digest_of_content"
+"""The attribute that keeps the digest of a problem."""
 _TEXTS = frozenset({".py", ".hip"})
 """The suffixes of the files of a folder that define a problem. Its verdict is no such file."""
+
+
+class _Defined(Protocol):
+    def content(self) -> Iterator[str]: ...
+
+
+def digest_of(problem: _Defined) -> str:
+    """Returns the SHA-256 of a problem's texts as they were when it was asked for first."""
+    held = vars(problem)
+    if _DIGEST not in held:
+        held[_DIGEST] = hashlib.sha256(json.dumps(list(problem.content())).encode()).hexdigest()
+    digest: str = held[_DIGEST]
+    return digest
+
+
+def identity_of(problem: _Defined) -> tuple[type, str]:
+    """Returns what tells a problem from others with its name, in the caches of one process.
+
+    Two problems may have equal names: one of a folder that was edited and loaded again, or those of
+    two claims. One class may have several problems, too.
+    """
+    return type(problem), digest_of(problem)
 
 
 def defining_texts(folder: Path | None, modules: Sequence[str]) -> Iterator[str]:

@@ -126,7 +126,7 @@ def replace_by_range(
     shape, whole = value.shape, not value.is_floating_point()
     fate, place, sign = torch.rand((3, *shape), generator=generator, dtype=torch.float64)
     uniform = low + place * (high - low + whole)
-    least = max(low, 1.0 if whole else 1e-6 * high)
+    least = max(low, 1.0 if whole else 1e-6 * (high if high > 0 else -low))
     powers = least * (max(abs(low), abs(high)) / least) ** place
     powers = torch.where((sign < 0.5) & (low < 0), -powers, powers)
     drawn = torch.where(fate < 0.25, uniform, powers)

@@ -7,6 +7,10 @@ A suite is a TOML file that states `tasks`, a list of ids, or `where`, a rule:
     where = { category = ["Loss"], level = [1, 2] }
 
 A rule selects among the admitted tasks of problems in folders, so its suite grows with them.
+
+A task is admitted if one device has head-room for it. A suite that is made for one device says so
+by `head_room_on = "sim:gfx942"`, in a rule or beside a list: a rule then leaves out tasks that no
+kernel can win there, and a list that names one is refused.
 """
 
 from __future__ import annotations
@@ -35,7 +39,7 @@ from kernel_gym.tasks.registry import get_task
 from kernel_gym.tasks.sources import source_of_suite
 from kernel_gym.tasks.status import Status
 from kernel_gym.tasks.task import Task
-from kernel_gym.tasks.verdicts import status_of
+from kernel_gym.tasks.verdicts import HEAD_ROOM, head_room_on, status_of
 
 
 class SuiteError(InputError, ValueError):
@@ -67,6 +71,9 @@ class Rule(BaseModel):
     """Admission status; empty for any."""
     suite: tuple[str, ...] = ()
     """Imported suites to select from; empty for our own tasks."""
+    head_room_on: str = ""
+    """A device on which the stored head-room exceeds `HEAD_ROOM`; empty for any. Imported tasks
+    have none stored."""
 
     def chooses(self, task: Task) -> bool:
         """Whether the rule selects a task."""
@@ -79,6 +86,7 @@ class Rule(BaseModel):
             and (not self.family or bool(set(self.family) & set(problem.tags)))
             and (not self.operator or operator_family(problem) in self.operator)
             and (not self.status or status_of(task) in self.status)
+            and (not self.head_room_on or (head_room_on(task, self.head_room_on) or 0) > HEAD_ROOM)
         )
 
 
@@ -93,6 +101,8 @@ class _SuiteFile(BaseModel):
     summary: str = Field(min_length=1)
     tasks: list[str] = Field(default=[], min_length=1)
     where: Rule | None = None
+    head_room_on: str = ""
+    """A device on which no task of the list may be without head-room."""
 
     @model_validator(mode="after")
     def _tasks_or_rule(self) -> Self:
@@ -100,6 +110,8 @@ class _SuiteFile(BaseModel):
             raise ValueError("key 'tasks': found nothing, expected 'tasks' or 'where' to be set")
         if self.tasks and self.where is not None:
             raise ValueError("key 'where': found it beside 'tasks', expected one of them")
+        if self.where is not None and self.head_room_on:
+            raise ValueError("key 'head_room_on': found it beside 'where', expected it inside")
         return self
 
 
@@ -174,12 +186,25 @@ def _parse(path: Path, entry: dict[str, Any]) -> _SuiteFile:
 
 def _resolve(path: Path, entry: _SuiteFile) -> Suite:
     if entry.where is None:
-        return Suite(entry.name, entry.summary, _tasks_of(path, entry.tasks))
+        listed = _tasks_of(path, entry.tasks)
+        _require_head_room(path, listed, entry.head_room_on)
+        return Suite(entry.name, entry.summary, listed)
     tasks = chosen_tasks(entry.where)
     if not tasks:
         asked = entry.where.model_dump(exclude_unset=True)
         raise SuiteError(f"{path}: suite {entry.name!r}: no admitted task fits {asked}")
     return Suite(entry.name, entry.summary, tasks)
+
+
+def _require_head_room(path: Path, tasks: tuple[Task, ...], device: str) -> None:
+    """Refuses a task whose head-room is known, and too small on the device of its suite."""
+    for i, task in enumerate(tasks if device else ()):
+        room = head_room_on(task, device)
+        if room is not None and room <= HEAD_ROOM:
+            raise SuiteError(
+                f"{path}: key 'tasks.{i}': found {task.id!r} with a head-room of {room:.2f} on "
+                f"{device}, expected more than {HEAD_ROOM}"
+            )
 
 
 def _first_problem(path: Path, error: ValidationError) -> str:

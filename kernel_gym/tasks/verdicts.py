@@ -105,3 +105,17 @@ def status_of(task: Task) -> Status:
         return source.status(task.id)
     verdict = stored_verdict(task.problem)
     return Status.UNKNOWN if verdict is None else verdict.status(task.mode)
+
+
+def head_room_on(task: Task, device: str) -> float | None:
+    """Returns the stored head-room of a task on one device, or None if none is known.
+
+    Args:
+        task: One of our own tasks; imported ones have no stored head-room.
+        device: A name of verdicts, such as `sim:gfx942` or `NVIDIA H200`.
+    """
+    if source_of(task.id) is not None:
+        return None
+    verdict = stored_verdict(task.problem)
+    of_mode = verdict.devices.get(device, {}).get(task.mode) if verdict else None
+    return of_mode.head_room if of_mode else None

@@ -6,8 +6,10 @@ import pytest
 
 from kernel_gym.executors import Executor, UnknownExecutor
 from kernel_gym.policies import PolicyError, Scripted, evaluate_policy
+from kernel_gym.policies.evaluate import runnable
 from kernel_gym.storage.run_store import RunStore
 from kernel_gym.storage.secret import RunSecret
+from kernel_gym.tasks import get_task, load_suite
 from tests.records import passing
 
 TASK, DEVICE = "triton2triton/softmax", "sim:gfx942"
@@ -83,3 +85,15 @@ def test_an_unknown_name_is_refused_before_the_folder_is_made(tmp_path, argument
     with pytest.raises(error, match="unknown"):
         evaluate_policy(suite=TASK, device=DEVICE, out=tmp_path / "run", **arguments)
     assert not (tmp_path / "run").exists()
+
+
+def test_tasks_that_hardly_a_kernel_can_win_are_named():
+    tasks = tuple(map(get_task, ("torch2triton/gelu", "torch2triton/swiglu")))
+    notes: list[str] = []
+    assert runnable(tasks, "sim:gfx942", notes.append) == [*tasks]
+    (note,) = notes
+    assert note.startswith("1 of 2 tasks have a head-room of 1.25 or less on sim:gfx942")
+    assert note.endswith(": torch2triton/gelu")
+    notes.clear()
+    runnable(load_suite("quickstart").tasks, "sim:gfx942", notes.append)
+    assert notes == []

@@ -7,6 +7,7 @@ import pytest
 from kernel_gym.records import Element, Outcome, Stage
 from kernel_gym.rewards import get_reward
 from kernel_gym.storage.run_store import RunConfig, RunStore, StoreError, TurnRecord
+from kernel_gym.storage.secret import PUBLIC, RunSecret, read_secret
 from tests.records import failure, passing, workload
 
 TASKS = ("triton2triton/softmax", "hip2hip/rope")
@@ -172,6 +173,22 @@ def test_a_malformed_config_names_file_key_found_and_expected(store):
     path.write_text(path.read_text().replace('"turns": 2', '"turns": "many"'))
     with pytest.raises(StoreError, match=r'config.json: turns: found "many", expected: '):
         RunStore(store.folder)
+
+
+def test_a_run_with_draws_from_the_seed_alone_is_continued(tmp_path):
+    RunStore.start(tmp_path / "run", CONFIG, secret=PUBLIC)
+    for given in (None, PUBLIC):
+        again = RunStore.start(tmp_path / "run", CONFIG, resume=True, secret=given)
+        assert again.secret is PUBLIC
+    with pytest.raises(StoreError, match="its secret is another one"):
+        RunStore.start(tmp_path / "run", CONFIG, resume=True, secret=RunSecret.fresh())
+    assert read_secret(tmp_path / "run") is PUBLIC
+
+
+def test_such_a_run_of_an_earlier_version_is_continued_by_its_records(store, tmp_path):
+    (store.folder / "secret.json").unlink()
+    store.append(record(TASKS[0], 1), "x")
+    assert RunStore.start(store.folder, CONFIG, resume=True).secret is PUBLIC
 
 
 def test_a_run_has_a_secret_of_its_own_and_is_not_continued_without_it(store, tmp_path):

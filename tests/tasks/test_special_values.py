@@ -96,6 +96,12 @@ def test_a_range_of_numbers_keeps_its_ends():
     assert float((values < 0.01).double().mean()) > 0.05
 
 
+def test_a_range_that_ends_at_zero_keeps_its_ends():
+    values = replace_by_range(torch.full((4096,), -1.0), -2.0, 0.0, _generator())
+    assert (float(values.min()), float(values.max())) == (-2.0, 0.0)
+    assert float(((values < 0) & (values > -0.01)).double().mean()) > 0.05
+
+
 @pytest.mark.parametrize("limits", [None, (-1.5, 1.5), (0.0, 1.0), (-3.0, 0.0), (5e-5, 0.98)])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
 def test_a_quarter_becomes_small_and_a_sixteenth_an_end(limits, dtype):

@@ -22,13 +22,13 @@ from kernel_gym.tasks.families import operator_family
 from kernel_gym.tasks.models import FAMILIES
 from kernel_gym.tasks.status import Status
 from kernel_gym.tasks.suite import Rule, chosen_tasks, suite_rule
-from kernel_gym.tasks.verdicts import status_of
+from kernel_gym.tasks.verdicts import HEAD_ROOM, head_room_on, status_of
 
 BY_RULE = [name for name in suites() if suite_rule(name) is not None]
 
 
 def test_there_is_a_suite_for_every_category_level_and_family():
-    expected = {"core", "train", "test", *(f"level-{i}" for i in range(1, 6))}
+    expected = {"core", "simulated", "train", "test", *(f"level-{i}" for i in range(1, 6))}
     expected |= {f"category-{name.lower()}" for name in CATEGORIES}
     expected |= {f"family-{name}" for name in FAMILIES}
     assert set(BY_RULE) == expected
@@ -66,6 +66,39 @@ def test_a_suite_by_rule_holds_what_its_rule_says_and_is_admitted(name):
             assert task.problem.level == int(value)
         elif kind == "family":
             assert value in task.problem.tags
+
+
+def test_the_simulated_suite_leaves_out_what_no_kernel_can_win_there():
+    chosen = set(load_suite("simulated").tasks)
+    for task in load_suite("core").tasks:
+        assert (task in chosen) == ((head_room_on(task, "sim:gfx942") or 0) > HEAD_ROOM), task.id
+    assert get_task("torch2triton/gelu") not in chosen
+    assert len(chosen) >= 500
+
+
+def test_a_list_for_a_device_refuses_a_task_without_head_room_there(tmp_path):
+    path = tmp_path / "mine.toml"
+    listed = 'name = "mine"\nsummary = "two"\ntasks = ["{}"]\n{}'
+    path.write_text(listed.format("torch2triton/gelu", ""))
+    assert [task.id for task in load_suite(path).tasks] == ["torch2triton/gelu"]
+    path.write_text(listed.format("torch2triton/gelu", 'head_room_on = "sim:gfx942"\n'))
+    with pytest.raises(SuiteError, match=r"'tasks\.0'.*head-room of 1\.\d\d on sim:gfx942"):
+        load_suite(path)
+    path.write_text(listed.format("torch2triton/swiglu", 'head_room_on = "sim:gfx942"\n'))
+    assert [task.id for task in load_suite(path).tasks] == ["torch2triton/swiglu"]
+
+
+def test_a_rule_has_its_device_inside(tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_text('name = "mine"\nsummary = "s"\nhead_room_on = "sim:gfx942"\nwhere = {}\n')
+    with pytest.raises(SuiteError, match=r"'head_room_on'.*inside"):
+        load_suite(path)
+
+
+@pytest.mark.parametrize("task", load_suite("quickstart").tasks, ids=str)
+def test_each_quickstart_task_is_admitted_with_head_room_on_the_simulator(task):
+    assert status_of(task) is Status.ADMITTED
+    assert head_room_on(task, "sim:gfx942") > HEAD_ROOM
 
 
 def test_every_operator_family_is_on_one_side():

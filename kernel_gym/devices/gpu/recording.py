@@ -15,6 +15,7 @@ from kernel_gym.devices.answers import (
 from kernel_gym.devices.base import Failed, FailureKind, InfraError
 from kernel_gym.devices.budget import HostBudget
 from kernel_gym.devices.cache import cache_folder
+from kernel_gym.devices.compiling import CompilerNote
 from kernel_gym.devices.failures import describe_exit
 from kernel_gym.protocol import worker as messages
 from kernel_gym.protocol.request import Request, encode
@@ -50,13 +51,23 @@ class GpuRecorder:
     def __init__(self, options: Mapping[str, object], trusted: bool) -> None:
         self._budget = None if trusted else HostBudget()
         self._dead: Failed | None = None
+        self._note = CompilerNote()
         caches = [str(cache_folder("triton"))] if trusted else []
         family = None if trusted else Family(secrets.token_hex(8), FAMILY_MEMORY)
         limits = replace(WORKER_LIMITS, cpu_seconds=1 << 30) if trusted else WORKER_LIMITS
         variables = {"TRITON_CACHE_DIR": caches[0]} if trusted else {}
         try:
             self._child: Child = shared_template().fork(
-                *("recorder", [], dict(options), limits, variables, trusted, caches, family),
+                *(
+                    "recorder",
+                    [self._note.descriptor],
+                    dict(options),
+                    limits,
+                    variables,
+                    trusted,
+                    caches,
+                    family,
+                ),
                 buffers=2,
             )
         except TemplateError as error:
@@ -91,6 +102,7 @@ class GpuRecorder:
         """Ends the process and everything that it started."""
         with contextlib.suppress(TemplateError):
             self._child.close()
+        self._note.close()
 
     def _exchange(self, request: Request, seconds: float) -> ChannelMessage | Failed:
         """Sends a request and returns the answer, or the failure that it reports or shows."""
@@ -104,7 +116,7 @@ class GpuRecorder:
         try:
             answer = self._child.channel.request(header, *buffers, timeout=seconds)
         except ChannelTimeout:
-            text = f"{request.verb}: no answer within {seconds:.0f} s"
+            text = f"{request.verb}: no answer within {seconds:.0f} s{self._note.reason()}"
             return self._fail(Failed(FailureKind.TIMEOUT, text))
         except ChannelClosed:
             return self._fail(Failed(FailureKind.RUNTIME, describe_exit(self._child)))

@@ -75,8 +75,8 @@ class PlannedSession(SimSession):
 
     def _worker_role(self) -> tuple[str, list[int], dict[str, object]]:
         options = {"operators": self._task.problem.recorded, "memory": MEMORY, "arch": self._arch}
-        descriptors = [] if self._kernels is None else [self._kernels.descriptor]
-        return "recorder", descriptors, options
+        kernels = [] if self._kernels is None else [self._kernels.descriptor]
+        return "recorder", [self._note.descriptor, *kernels], options
 
     def load(self, source: str, language: str | None = None) -> Failed | None:
         """Builds and loads a source, unless its stored plans are judged again."""

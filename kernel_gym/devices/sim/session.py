@@ -40,6 +40,7 @@ from kernel_gym.devices.base import (
 )
 from kernel_gym.devices.budget import GUARD_SECONDS, simulator_budget
 from kernel_gym.devices.cache import cache_folder
+from kernel_gym.devices.compiling import CompilerNote
 from kernel_gym.devices.failures import describe_fault
 from kernel_gym.devices.operators import operators_for, operators_of_candidate
 from kernel_gym.devices.placement import in_place_inputs, sketched_outputs, storage_bytes
@@ -129,6 +130,7 @@ class SimSession(ABC):
         self._in_place = in_place_inputs(task)
         self._waits_by_compiler = False
         self._samples: int | None = None
+        self._note = CompilerNote()
 
     @cached_property
     def _device(self) -> Child:
@@ -177,7 +179,7 @@ class SimSession(ABC):
     @cached_property
     def _worker(self) -> SimWorkerHandle:
         """The pipe to the worker."""
-        return SimWorkerHandle(self._child, None, self._budget)
+        return SimWorkerHandle(self._child, None, self._budget, self._note)
 
     @property
     def confinement(self) -> dict[str, Any]:
@@ -255,6 +257,7 @@ class SimSession(ABC):
             for process in ("_child", "_device"):
                 if process in self.__dict__:
                     self.__dict__[process].close()
+        self._note.close()
 
     # -- the call, step by step ----------------------------------------------------------------
 

@@ -8,6 +8,7 @@ from typing import Any
 from kernel_gym.devices.answers import parse_failure
 from kernel_gym.devices.base import DeviceLostError, Failed, FailureKind
 from kernel_gym.devices.budget import HostBudget, inner_pid
+from kernel_gym.devices.compiling import CompilerNote
 from kernel_gym.devices.failures import describe_exit, exit_status
 from kernel_gym.devices.meter import Meter
 from kernel_gym.protocol.request import Request, encode
@@ -27,13 +28,20 @@ class SimWorkerHandle:
         child: The worker's process.
         device: The process of its simulated GPU; None before it has started.
         budget: The candidate's remaining seconds; None for a worker that runs trusted sources.
+        note: Where the worker notes what it compiles, if it does.
     """
 
-    def __init__(self, child: Child, device: Child | None, budget: HostBudget | None) -> None:
+    def __init__(
+        self,
+        child: Child,
+        device: Child | None,
+        budget: HostBudget | None,
+        note: CompilerNote | None = None,
+    ) -> None:
         self.dead: Failed | None = None
         self.host_seconds = 0.0
         """Host time of all requests so far."""
-        self._child, self._budget = child, budget
+        self._child, self._budget, self._note = child, budget, note
         self._pid, self.device = inner_pid(child.pid), device
 
     def ask(self, request: Request, limit: float) -> dict[str, Any] | Failed:
@@ -116,4 +124,5 @@ class SimWorkerHandle:
         text = f"no answer within {limit:.0f} s of host time"
         if self._budget is not None and self._budget.used_up:
             text = self._budget.overrun
-        return Failed(FailureKind.TIMEOUT, f"{verb}: {text}")
+        reason = "" if self._note is None else self._note.reason()
+        return Failed(FailureKind.TIMEOUT, f"{verb}: {text}{reason}")

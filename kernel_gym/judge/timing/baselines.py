@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 
 from kernel_gym.devices.base import (
     BrokenTaskError,
@@ -17,6 +17,7 @@ from kernel_gym.devices.base import (
     SketchedCall,
 )
 from kernel_gym.judge.timing.torch_model import reference_seconds
+from kernel_gym.tasks.content import identity_of
 from kernel_gym.tasks.problem import Problem, Value
 from kernel_gym.tasks.sampling import make_inputs
 from kernel_gym.tasks.task import Task
@@ -48,6 +49,11 @@ def _stays(task: Task) -> bool:
     return task.problem.recorded or (task.problem.claimed and not _is_ours(task))
 
 
+def _baseline_of(task: Task) -> Hashable:
+    """Tells a baseline from those of other tasks, which may have the same name."""
+    return task.id, identity_of(task.problem), task.baseline_source
+
+
 class BaselineTimes:
     """Seconds by task and workload, shared by all evaluators of a process. Thread-safe.
 
@@ -57,17 +63,17 @@ class BaselineTimes:
 
     def __init__(self, capacity: int = 1 << 16) -> None:
         self._capacity = capacity
-        self._seconds: OrderedDict[tuple[str, str, str], float] = OrderedDict()
+        self._seconds: OrderedDict[Hashable, float] = OrderedDict()
         self._lock = threading.Lock()
 
-    def get(self, key: tuple[str, str, str]) -> float | None:
+    def get(self, key: Hashable) -> float | None:
         """The cached time."""
         with self._lock:
             if key in self._seconds:
                 self._seconds.move_to_end(key)
             return self._seconds.get(key)
 
-    def put(self, key: tuple[str, str, str], seconds: float) -> None:
+    def put(self, key: Hashable, seconds: float) -> None:
         """Caches a time."""
         with self._lock:
             self._seconds[key] = seconds
@@ -82,7 +88,7 @@ class BaselineRunner:
     def __init__(self, device: Device, times: BaselineTimes) -> None:
         self._device = device
         self._times = times
-        self._task_id: str | None = None
+        self._opened: Hashable = None
         self._session: Session | None = None
 
     def seconds(self, task: Task, workload: Workload) -> float:
@@ -121,7 +127,7 @@ class BaselineRunner:
         """
         by_values = task.baseline_source is not None
         data = f"{workload.key} {seed} {samples}" if by_values else workload.key
-        key = (self._device.description.name, task.id, data)
+        key = (self._device.description.name, _baseline_of(task), data)
         seconds = self._times.get(key)
         if seconds is None:
             seconds = self._run(task, workload, inputs, samples)
@@ -170,7 +176,7 @@ class BaselineRunner:
         """Ends the resident worker."""
         if self._session is not None:
             self._session.close()
-        self._session, self._task_id = None, None
+        self._session, self._opened = None, None
 
     def _run(
         self, task: Task, workload: Workload, inputs: Mapping[str, Value], samples: int
@@ -186,7 +192,8 @@ class BaselineRunner:
         return call.seconds
 
     def _open(self, task: Task) -> Session:
-        if self._session is not None and self._task_id == task.id:
+        wanted = _baseline_of(task)
+        if self._session is not None and self._opened == wanted:
             return self._session
         self.close()
         session = self._device.open(task, trusted=_is_ours(task), resident=_stays(task))
@@ -201,5 +208,5 @@ class BaselineRunner:
         if failed is not None:
             session.close()
             raise BrokenTaskError(f"the baseline of {task.id} does not build: {failed.message}")
-        self._session, self._task_id = session, task.id
+        self._session, self._opened = session, wanted
         return session

@@ -20,7 +20,7 @@ from kernel_gym.protocol import worker as messages
 from kernel_gym.protocol.request import RequestDispatcher
 from kernel_gym.sandbox import confine, failures
 from kernel_gym.sandbox.channel import Channel
-from kernel_gym.worker.recording import cubin, hsaco
+from kernel_gym.worker.recording import compiling, cubin, hsaco
 from kernel_gym.worker.recording.extensions import InlineExtensions
 from kernel_gym.worker.recording.operators import OperatorRecording
 from kernel_gym.worker.recording.properties import host_properties
@@ -31,11 +31,18 @@ from kernel_gym.worker.sim.torch_owner import ask, describe
 
 
 def main(fds: list[int], options: dict[str, Any]) -> None:
-    """Serves the judge over the first descriptor. A second one is a file for compiled kernels."""
+    """Serves the judge.
+
+    Args:
+        fds: The pipe to the judge, a page for what is being compiled, and perhaps a file for
+            compiled kernels.
+        options: See `RecordingWorker`.
+    """
     torch.set_num_threads(1)
     confine.forbid_inspection()
     judge = Channel(socket.socket(fileno=fds[0]), buffers=2)
-    session = RecordingWorker(judge, options, *fds[1:])
+    compiling.install(fds[1])
+    session = RecordingWorker(judge, options, *fds[2:])
     judge.send({"confinement": options["confinement"]})
     while True:
         message = judge.recv()

@@ -3,12 +3,13 @@
 from types import SimpleNamespace
 
 import pytest
+import torch
 
 from kernel_gym.devices import open_device
 from kernel_gym.devices.base import Failed, FailureKind, InfraError
 from kernel_gym.imports.traced.problem import TracedProblem
 from kernel_gym.judge.timing.baselines import BaselineRunner, BaselineTimes
-from kernel_gym.tasks import get_task
+from kernel_gym.tasks import Scale, get_problem, get_task, train_workloads
 from kernel_gym.tasks.names import Mode
 from kernel_gym.tasks.task import Task
 from kernel_gym.tasks.workload import Kind, Split, Workload
@@ -43,6 +44,40 @@ def test_the_time_of_a_baseline_does_not_depend_on_what_was_timed_before():
     assert times[0] == times[1]
 
 
+class TwiceRead(type(get_problem("row_sum"))):
+    """A problem with the name of another one, whose reference reads its input twice."""
+
+    def reference(self, x):
+        return ((x * 1.0).sum(-1, dtype=torch.float32),)
+
+
+class OtherKernel(type(get_problem("row_sum"))):
+    """A problem with the name of another one, and another baseline kernel."""
+
+    def kernel(self, language):
+        return get_problem("row_sum").kernel(language) + "\n# another text\n"
+
+
+@pytest.mark.parametrize(
+    ("other", "mode"),
+    [(TwiceRead(), Mode.TORCH2TRITON), (OtherKernel(), Mode.TRITON2TRITON)],
+    ids=["reference", "kernel"],
+)
+def test_tasks_with_equal_names_have_baselines_of_their_own(other, mode):
+    first, second = Task(get_problem("row_sum"), mode), Task(other, mode)
+    assert first.id == second.id
+    workload = train_workloads(first.problem, Scale.SIM)[0]
+    runner, sessions = BaselineRunner(open_device("sim:gfx942"), BaselineTimes()), []
+    for task in (first, second, first):
+        seconds = runner.seconds(task, workload)
+        if mode is Mode.TORCH2TRITON:
+            sessions.append(seconds)
+        else:
+            sessions.append(runner.session(task))
+    runner.close()
+    assert sessions[0] != sessions[1]
+
+
 class Traced(TracedProblem):
     """A traced problem of a suite: the list of operators was written by us."""
 
@@ -62,7 +97,8 @@ class Traced(TracedProblem):
         (Traced(), True),
         (
             SimpleNamespace(
-                suite="other", claimed=False, rewritten=False, recorded=False, name="other"
+                **{"suite": "other", "name": "other", "content": lambda: iter(["text"])},
+                **{"claimed": False, "rewritten": False, "recorded": False},
             ),
             False,
         ),
