@@ -84,7 +84,7 @@ def leaderboard(
 ) -> None:
     """Play start kernels, examples, search and the reflective agent, rank them, store the figures.
 
-    About four minutes on two cores. A run that is finished is not played again. With `--writer`,
+    About four minutes on two cores. A run that is there is continued. With `--writer`,
     play the checkpoints before and after GRPO beside TorchInductor on 200 held-out graphs.
 
     Example: python -m benchmarks leaderboard --writer runs/writer_gpu
@@ -124,13 +124,13 @@ def writer_contest(run: Path, out: Path, graphs: int = HELD_OUT_GRAPHS) -> Conte
         WRITER,
         f"A policy that writes kernels on {graphs} held-out graphs, {DEVICE}",
         str(suite),
-        {"baseline": 1, "inductor": 1, f"hf:{run / START}": 1, f"hf:{run / FINAL}": 1},
+        {"baseline": 1, f"hf:{run / START}": 1, f"hf:{run / FINAL}": 1, "inductor": 1},
         f"{COMMAND} --writer runs/writer_gpu",
     )
 
 
 def _play(contest: Contest, out: Path, workers: int) -> list[Path]:
-    """Plays every policy that has no finished run, and returns the run folders."""
+    """Plays every policy that has no finished run, or continues it. Returns the run folders."""
     from kernel_gym.executors import make_executor
     from kernel_gym.policies import evaluate_policy
     from kernel_gym.storage.run_store import CONFIG, RunStore
@@ -151,7 +151,7 @@ def _play(contest: Contest, out: Path, workers: int) -> list[Path]:
                 turns=turns,
                 executor=executor,
                 out=folder,
-                overwrite=True,
+                resume=(folder / CONFIG).exists(),
                 command=contest.command,
             )
     return folders

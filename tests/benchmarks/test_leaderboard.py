@@ -37,7 +37,7 @@ def test_a_writer_is_played_on_held_out_graphs_before_and_after_grpo(tmp_path):
     splits = [split_of(graph_of(task.id)) for task in suite.tasks]
     assert splits == [GraphSplit.HELD_OUT_GRAPH] * 2 + [GraphSplit.HELD_OUT_PAIR] * 2
     run = tmp_path / "run"
-    assert list(contest.policies)[2:] == [f"hf:{run}/sft", f"hf:{run}/final"]
+    assert {f"hf:{run}/sft", f"hf:{run}/final"} < set(contest.policies)
 
 
 def test_a_board_becomes_figures(tmp_path):
