@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 
 from kernel_gym.inert import inert_line
@@ -10,12 +11,17 @@ from kernel_gym.records import COMPILING
 
 
 class CompilerNote:
-    """A page of memory on which one worker notes the kernel that Triton compiles."""
+    """A page of memory on which one worker notes the kernel that Triton compiles.
+
+    Its size is sealed: memory of such a file is not the worker's, so no limit of it counts.
+    """
 
     def __init__(self) -> None:
-        memory = os.memfd_create("kernel-gym-compiling")
+        memory = os.memfd_create("kernel-gym-compiling", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         self._file = os.fdopen(memory, "r+b", buffering=0)
         self._file.truncate(SIZE)
+        seals = fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL
+        fcntl.fcntl(memory, fcntl.F_ADD_SEALS, seals)
         self.descriptor = self._file.fileno()
 
     def reason(self) -> str:

@@ -4,6 +4,8 @@ import os
 from contextlib import closing
 from types import SimpleNamespace
 
+import pytest
+
 from kernel_gym.advice import advice
 from kernel_gym.devices.base import Failed, FailureKind
 from kernel_gym.devices.compiling import CompilerNote
@@ -79,6 +81,16 @@ def test_whatever_a_worker_writes_is_one_short_inert_line():
     assert note.reason() == ""
     note.close()
     assert note.reason() == ""
+
+
+def test_a_worker_cannot_make_the_page_longer():
+    with closing(CompilerNote()) as note:
+        for grow in (
+            lambda: os.pwrite(note.descriptor, b"x", SIZE),
+            lambda: os.ftruncate(note.descriptor, 1 << 30),
+        ):
+            with pytest.raises(PermissionError):
+                grow()
 
 
 def test_constants_that_are_no_numbers_are_left_out():
