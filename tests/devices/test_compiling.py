@@ -77,20 +77,21 @@ def test_whatever_a_worker_writes_is_one_short_inert_line():
     os.pwrite(note.descriptor, b"\xff", SIZE - 1)
     assert note.reason().isprintable()
     assert len(note.reason()) < SIZE + 40
-    os.ftruncate(note.descriptor, 0)
+    write(note.descriptor, "")
     assert note.reason() == ""
     note.close()
     assert note.reason() == ""
 
 
-def test_a_worker_cannot_make_the_page_longer():
+def test_a_worker_cannot_change_the_length_of_the_page():
     with closing(CompilerNote()) as note:
-        for grow in (
+        for change in (
             lambda: os.pwrite(note.descriptor, b"x", SIZE),
             lambda: os.ftruncate(note.descriptor, 1 << 30),
+            lambda: os.ftruncate(note.descriptor, 0),
         ):
             with pytest.raises(PermissionError):
-                grow()
+                change()
 
 
 def test_constants_that_are_no_numbers_are_left_out():
