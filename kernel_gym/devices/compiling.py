@@ -1,4 +1,4 @@
-"""What a worker was compiling when its time ended, as it says itself."""
+"""The kernel that a worker was compiling when its time ended, as the worker says."""
 
 from __future__ import annotations
 
