@@ -165,8 +165,7 @@ def _row(store: RunStore, facts: RunFacts, run: str, out: Path) -> Row:
     """Copies the records of a run into the site and computes its figures."""
     config, finished, sessions = store.config, attempts(store), store.sessions()
     copy = write_rescored(store, store.records(), config.reward, out / run)
-    if facts.secret_sha256:
-        (out / run / SECRET).chmod(0o644)  # it has done its duty: readers need it to replay
+    (out / run / SECRET).chmod(0o644)  # it has done its duty: readers need it to replay
     for session in sessions:
         append_line(out / run / SESSIONS, session)
     groups = by_task(finished)

@@ -143,7 +143,7 @@ def test_an_unfinished_run_is_listed_without_a_rank(tmp_path):
         ({"evaluation__device": "sim:gfx950"}, "more than one device"),
         ({"evaluation__protocol_version": "2"}, "more than one protocol"),
         ({"evaluation__claim": 1}, "Extra inputs"),
-        ({"evaluation__secret_sha256": "1" * 64}, "no secret can be read"),
+        ({"evaluation__secret_sha256": "1" * 64}, "is not what the records were drawn with"),
     ],
     ids=lambda value: "-".join(value) if isinstance(value, dict) else "",
 )
