@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kernel_gym.sim.constants import TIMING_MODEL_VERSION
-from kernel_gym.sim.timing.compared import ComparedKernels, Residual, read, stored, write
+from kernel_gym.sim.timing.compared import ComparedKernels, Residual, merged, read, stored, write
 from kernel_gym.sim.timing.intervals import left_out_coverage, ratio_misses
 
 PROFILE = {
@@ -78,6 +78,38 @@ def test_a_comparison_survives_its_file(tmp_path):
     path.write_text(path.read_text().replace("code_bytes", "bytes"))
     with pytest.raises(ValueError, match="other columns"):
         read(path)
+
+
+def latest(*rows, **changed):
+    facts = {"timing_model": TIMING_MODEL_VERSION, "device": "gfx942", "triton": "3.3.0"}
+    return ComparedKernels(**facts | changed, rows=rows)
+
+
+def test_families_that_were_not_predicted_again_keep_their_rows():
+    """Groups are numbers of one file, so the new ones must not meet those that stay."""
+    former = latest(ROW._replace(family="b", group=3), ROW, ROW._replace(group=1), timing_model="9")
+    again = merged(former, latest(ROW._replace(factor=2.0), ROW._replace(family="c")), {"a", "c"})
+    assert again.timing_model == TIMING_MODEL_VERSION
+    assert [(r.family, r.group, r.factor) for r in again.rows] == [
+        ("b", 0, 1.5),
+        ("a", 1, 2.0),
+        ("c", 1, 1.5),
+    ]
+    gone = merged(former, latest(), {"b"})  # predicted again, and no point is compared any more
+    assert [(r.family, r.group) for r in gone.rows] == [("a", 0), ("a", 1)]
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({"device": "gfx950"}, "another device: gfx950"),
+        ({"triton": "3.8.0"}, "another triton: 3.8.0"),
+        ({"timing_model": "8"}, "times of version 8"),
+    ],
+)
+def test_rows_of_another_kind_are_not_continued(changed, reason):
+    with pytest.raises(ValueError, match=reason):
+        merged(latest(ROW, **changed), latest(ROW), {"b"})
 
 
 def test_a_launch_like_compared_ones_is_calibrated():
