@@ -42,6 +42,13 @@ def test_the_stored_intervals_are_bounded():
         assert 1 < each.factor < 10
 
 
+def test_the_stored_rows_know_launches_that_memory_bounds_if_they_are_long():
+    known = stored()
+    assert known.why_not("gfx942", 30e-6, PROFILE) == ""
+    assert "at least" in known.why_not("gfx942", 5e-6, PROFILE)
+    assert "launch" in known.why_not("gfx942", 30e-6, PROFILE | {"bound_by": "launch"})
+
+
 def test_the_page_says_what_the_rows_say():
     comparison = stored()
     times = {}
@@ -52,6 +59,9 @@ def test_the_page_says_what_the_rows_say():
     page = " ".join(page.split())
     time, ratio = comparison.time(), comparison.ratio()
     shortest = sorted(min(r.microseconds for r in comparison.rows if r.family == f) for f in times)
+    names = ("softmax", "naive_softmax", "layernorm", "rmsnorm_fwd")
+    new = [row for row in comparison.rows if row.family in names]
+    bounded = [row for row in new if row.bound == "memory"]
     for words in (
         f"off by {time.factor:.1f}x either way, and a ratio of two times of one problem "
         f"by {ratio.factor:.1f}x",
@@ -61,6 +71,8 @@ def test_the_page_says_what_the_rows_say():
         f"missed by {_typical(pairs):.2f} at the median of families, a time by "
         f"{_typical(times):.2f}",
         f"below {shortest[1]:.1f} us",
+        f"In {len(bounded)} of these {len(new)} launches",
+        f"missed by {math.exp(max(abs(math.log(row.factor)) for row in bounded)):.2f} at most.",
     ):
         assert words.replace("%", " %") in page
 
