@@ -55,7 +55,7 @@ def test_the_page_says_what_the_rows_say():
     for row in comparison.rows:
         times.setdefault(row.family, []).append(math.log(row.factor))
     pairs = ratio_misses((r.family, str(r.group), math.log(r.factor)) for r in comparison.rows)
-    page = (Path(__file__).parents[3] / "docs" / "timing-families.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[3] / "docs" / "timing-intervals.md").read_text(encoding="utf-8")
     page = " ".join(page.split())
     time, ratio = comparison.time(), comparison.ratio()
     shortest = sorted(min(r.microseconds for r in comparison.rows if r.family == f) for f in times)
