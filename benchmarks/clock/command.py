@@ -60,7 +60,10 @@ def clock(
     device: Annotated[str, typer.Option(help="The architecture to simulate.")] = "gfx942",
     residuals: Annotated[
         Path | None,
-        typer.Option(dir_okay=False, help="File of what verdicts need: families and factors."),
+        typer.Option(
+            dir_okay=False,
+            help="File of what verdicts need: families and factors. Its other families stay.",
+        ),
     ] = None,
     json: JsonOption = False,
 ) -> None:
@@ -101,14 +104,13 @@ def _compare(
 ) -> dict[str, Any]:
     """Compares predictions with what was measured, and stores what verdicts need of it."""
     from benchmarks.clock.points import read_measured
-    from benchmarks.clock.predictions import compare, compared_kernels, read_predictions
+    from benchmarks.clock.predictions import compare, read_predictions, store_compared
     from benchmarks.clock.scores import score
-    from kernel_gym.sim.timing.compared import write
 
     first, predictions = read_predictions(predicted)
     rows, reasons = compare(chosen, predictions, read_measured(points))  # only now
     if residuals is not None:
-        write(residuals, compared_kernels(first, rows))
+        store_compared(residuals, first, rows, {point.family for point in chosen})
     return {
         **first,
         "points": len(chosen),

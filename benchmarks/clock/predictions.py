@@ -7,7 +7,7 @@ import importlib.metadata
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from benchmarks.clock.predicting import READY
 from benchmarks.clock.scores import FLOORS, Compared, as_measured, verdict_factor
 from kernel_gym.errors import InputError, KernelGymError
 from kernel_gym.sim.constants import TIMING_MODEL_VERSION
-from kernel_gym.sim.timing.compared import ComparedKernels, residual
+from kernel_gym.sim.timing.compared import ComparedKernels, merged, read, residual, write
 
 
 def header(points: Path, device: str) -> dict[str, str]:
@@ -181,3 +181,26 @@ def compared_kernels(first: dict[str, str], rows: Sequence[Compared]) -> Compare
         if row.factor is not None
     )
     return ComparedKernels(first["timing_model"], first["device"], first["triton"], kept)
+
+
+def store_compared(
+    path: Path, first: dict[str, str], rows: Sequence[Compared], predicted: Collection[str]
+) -> None:
+    """Writes what the repository keeps of compared points, beside rows of families not predicted.
+
+    Args:
+        path: The file. If it exists, its rows of other families stay.
+        first: The header of the predictions.
+        rows: The points.
+        predicted: The families of all points that were predicted.
+
+    Raises:
+        InputError: If the file's rows are of another device or Triton, or have other times.
+    """
+    latest = compared_kernels(first, rows)
+    if path.exists():
+        try:
+            latest = merged(read(path), latest, predicted)
+        except (KeyError, TypeError, ValueError) as error:
+            raise InputError(f"{path} cannot be continued: {error}") from error
+    write(path, latest)

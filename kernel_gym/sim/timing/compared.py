@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -183,6 +183,34 @@ def read(path: Path) -> ComparedKernels:
         raise ValueError(f"{path} has other columns")
     rows = tuple(Residual(*row) for row in data["rows"])
     return ComparedKernels(data["timing_model"], data["device"], data["triton"], rows)
+
+
+def merged(
+    former: ComparedKernels, latest: ComparedKernels, predicted: Collection[str]
+) -> ComparedKernels:
+    """The latest rows after the former ones of families that were not predicted again.
+
+    A problem that a kept and a new family share gets two groups, so it makes no pair.
+
+    Args:
+        former: An earlier comparison.
+        latest: The comparison that replaces or continues it.
+        predicted: Families whose former rows go, whether or not a new row took their place.
+
+    Raises:
+        ValueError: If the two differ in device or Triton, or their versions in times.
+    """
+    for name in ("device", "triton"):
+        if getattr(former, name) != getattr(latest, name):
+            raise ValueError(f"the stored rows have another {name}: {getattr(former, name)}")
+    versions = {former.timing_model, latest.timing_model}
+    if len(versions) > 1 and not versions <= SAME_TIMES:
+        raise ValueError(f"the stored rows have times of version {former.timing_model}")
+    kept = [row for row in former.rows if row.family not in predicted]
+    groups = {group: new for new, group in enumerate(dict.fromkeys(row.group for row in kept))}
+    rows = [row._replace(group=groups[row.group]) for row in kept]
+    rows += [row._replace(group=len(groups) + row.group) for row in latest.rows]
+    return ComparedKernels(latest.timing_model, latest.device, latest.triton, tuple(rows))
 
 
 def write(path: Path, comparison: ComparedKernels) -> None:

@@ -7,8 +7,10 @@ from typer.testing import CliRunner
 
 from benchmarks.__main__ import app
 from benchmarks.clock.points import read_points
-from benchmarks.clock.predictions import header, predict, read_predictions
+from benchmarks.clock.predictions import header, predict, read_predictions, store_compared
+from benchmarks.clock.scores import Compared
 from kernel_gym.errors import InputError
+from kernel_gym.sim.timing.compared import read
 
 
 def run(points_file, checkout, *more):
@@ -64,3 +66,31 @@ def test_a_file_without_header_has_no_predictions(tmp_path):
     path.write_text('{"id": "a"}\n')
     with pytest.raises(InputError, match="header"):
         read_predictions(path)
+
+
+def test_residuals_of_families_that_were_not_predicted_stay(points_file, tmp_path):
+    profile = {
+        "bound_by": "hbm",
+        "utilisation": {"matrix": 0.0},
+        "scratch_bytes": 0,
+        "atomics_us": 0.0,
+        "code_bytes": 512,
+    }
+    first, path = header(points_file, "gfx942"), tmp_path / "compared.json"
+
+    def store(head, factor, *families):
+        rows = [Compared(f, f, f, 20.0, 20.0, factor, 2e-5, profile) for f in families]
+        store_compared(path, head, rows, families)
+
+    store(first, 1.5, "a", "b")
+    store(first, 2.0, "b", "c")
+    assert [(row.family, row.factor) for row in read(path).rows] == [
+        ("a", 1.5),
+        ("b", 2.0),
+        ("c", 2.0),
+    ]
+    with pytest.raises(InputError, match=r"cannot be continued: .* another triton"):
+        store(first | {"triton": "3.0.0"}, 1.5, "d")
+    path.write_text("[]")
+    with pytest.raises(InputError, match="cannot be continued"):
+        store(first, 1.5, "d")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kernel_gym.sim.constants import TIMING_MODEL_VERSION
-from kernel_gym.sim.timing.compared import ComparedKernels, Residual, read, stored, write
+from kernel_gym.sim.timing.compared import ComparedKernels, Residual, merged, read, stored, write
 from kernel_gym.sim.timing.intervals import left_out_coverage, ratio_misses
 
 PROFILE = {
@@ -42,16 +42,26 @@ def test_the_stored_intervals_are_bounded():
         assert 1 < each.factor < 10
 
 
+def test_the_stored_rows_know_launches_that_memory_bounds_if_they_are_long():
+    known = stored()
+    assert known.why_not("gfx942", 30e-6, PROFILE) == ""
+    assert "at least" in known.why_not("gfx942", 5e-6, PROFILE)
+    assert "launch" in known.why_not("gfx942", 30e-6, PROFILE | {"bound_by": "launch"})
+
+
 def test_the_page_says_what_the_rows_say():
     comparison = stored()
     times = {}
     for row in comparison.rows:
         times.setdefault(row.family, []).append(math.log(row.factor))
     pairs = ratio_misses((r.family, str(r.group), math.log(r.factor)) for r in comparison.rows)
-    page = (Path(__file__).parents[3] / "docs" / "timing-families.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[3] / "docs" / "timing-intervals.md").read_text(encoding="utf-8")
     page = " ".join(page.split())
     time, ratio = comparison.time(), comparison.ratio()
     shortest = sorted(min(r.microseconds for r in comparison.rows if r.family == f) for f in times)
+    names = ("softmax", "naive_softmax", "layernorm", "rmsnorm_fwd")
+    new = [row for row in comparison.rows if row.family in names]
+    bounded = [row for row in new if row.bound == "memory"]
     for words in (
         f"off by {time.factor:.1f}x either way, and a ratio of two times of one problem "
         f"by {ratio.factor:.1f}x",
@@ -61,6 +71,8 @@ def test_the_page_says_what_the_rows_say():
         f"missed by {_typical(pairs):.2f} at the median of families, a time by "
         f"{_typical(times):.2f}",
         f"below {shortest[1]:.1f} us",
+        f"In {len(bounded)} of these {len(new)} launches",
+        f"missed by {math.exp(max(abs(math.log(row.factor)) for row in bounded)):.2f} at most.",
     ):
         assert words.replace("%", " %") in page
 
@@ -78,6 +90,38 @@ def test_a_comparison_survives_its_file(tmp_path):
     path.write_text(path.read_text().replace("code_bytes", "bytes"))
     with pytest.raises(ValueError, match="other columns"):
         read(path)
+
+
+def latest(*rows, **changed):
+    facts = {"timing_model": TIMING_MODEL_VERSION, "device": "gfx942", "triton": "3.3.0"}
+    return ComparedKernels(**facts | changed, rows=rows)
+
+
+def test_families_that_were_not_predicted_again_keep_their_rows():
+    """Groups are numbers of one file, so the new ones must not meet those that stay."""
+    former = latest(ROW._replace(family="b", group=3), ROW, ROW._replace(group=1), timing_model="9")
+    again = merged(former, latest(ROW._replace(factor=2.0), ROW._replace(family="c")), {"a", "c"})
+    assert again.timing_model == TIMING_MODEL_VERSION
+    assert [(r.family, r.group, r.factor) for r in again.rows] == [
+        ("b", 0, 1.5),
+        ("a", 1, 2.0),
+        ("c", 1, 1.5),
+    ]
+    gone = merged(former, latest(), {"b"})  # predicted again, and no point is compared any more
+    assert [(r.family, r.group) for r in gone.rows] == [("a", 0), ("a", 1)]
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({"device": "gfx950"}, "another device: gfx950"),
+        ({"triton": "3.8.0"}, "another triton: 3.8.0"),
+        ({"timing_model": "8"}, "times of version 8"),
+    ],
+)
+def test_rows_of_another_kind_are_not_continued(changed, reason):
+    with pytest.raises(ValueError, match=reason):
+        merged(latest(ROW, **changed), latest(ROW), {"b"})
 
 
 def test_a_launch_like_compared_ones_is_calibrated():
