@@ -94,8 +94,14 @@ def leaderboard(
     with one_line_errors():
         contest = QUICKSTART if writer is None else writer_contest(writer, out)
         site = out / contest.subject / "site"
-        (board,) = build_leaderboard(_play(contest, out, workers), site).boards
-        store(contest.subject, leaderboard_figures(board, contest, entry_maker(contest.subject)))
+        new_entry = entry_maker(contest.subject)
+        folders = _play(contest, out, workers)
+        (board,) = build_leaderboard(folders.values(), site).boards
+        results = leaderboard_figures(board, contest, new_entry)
+        if writer is not None:
+            faster = faster_than_compiler(folders, contest, new_entry)
+            results = results.model_copy(update={"entries": (*results.entries, *faster)})
+        store(contest.subject, results)
         stored = load_benchmarks().subjects[contest.subject]
         text = leaderboard_page(PAGE.read_text(encoding="utf-8"), stored)
         PAGE.write_text(text, encoding="utf-8")
@@ -129,19 +135,19 @@ def writer_contest(run: Path, out: Path, graphs: int = HELD_OUT_GRAPHS) -> Conte
     )
 
 
-def _play(contest: Contest, out: Path, workers: int) -> list[Path]:
-    """Plays every policy that has no finished run, or continues it. Returns the run folders."""
+def _play(contest: Contest, out: Path, workers: int) -> dict[str, Path]:
+    """Plays every policy that has no finished run, or continues it. Returns folders by policy."""
     from kernel_gym.executors import make_executor
     from kernel_gym.policies import evaluate_policy
     from kernel_gym.storage.run_store import CONFIG, RunStore
     from kernel_gym.storage.secret import PUBLIC
 
-    folders = []
+    folders = {}
     arguments = {"device": DEVICE, "seed": SEED, "secret": PUBLIC, "workers": workers}
     with make_executor("local", **arguments) as executor:
         for policy, turns in contest.policies.items():
             folder = out / contest.subject / _slug(policy)
-            folders.append(folder)
+            folders[policy] = folder
             if (folder / CONFIG).exists() and not RunStore(folder).unfinished():
                 continue
             messages.print(f"{policy}: {folder}", soft_wrap=True)
@@ -183,6 +189,35 @@ def leaderboard_figures(board: Board, contest: Contest, new_entry: NewEntry) -> 
         if upper.below is not None
     ]
     return Subject(title=contest.title, entries=(*rows, *pairs))
+
+
+def faster_than_compiler(
+    folders: Mapping[str, Path], contest: Contest, new_entry: NewEntry
+) -> Iterator[BenchmarkEntry]:
+    """Yields, for each checkpoint, the share of graphs on which its kernel beats TorchInductor's.
+
+    Args:
+        folders: The run folder of each policy.
+        contest: What was played.
+        new_entry: Makes an entry of the contest's subject.
+    """
+    from kernel_gym.analysis.metrics import attempts, mean_over
+    from kernel_gym.storage.run_store import RunStore
+
+    compiled = {own.task: own.speedup for own in attempts(RunStore(folders["inductor"]))}
+    for policy, folder in folders.items():
+        if not policy.startswith("hf:"):
+            continue
+        own = [[each] for each in attempts(RunStore(folder)) if each.task in compiled]
+        share = mean_over(own, lambda each: float(each.speedup > compiled[each.task]))
+        yield new_entry(
+            id=f"{contest.subject}-{_slug(policy)}-faster",
+            metric=f"Graphs with a right kernel that is faster than TorchInductor's, {policy}",
+            **_figure(share, BOOTSTRAP),
+            unit="of graphs",
+            clock="modelled",
+            command=contest.command,
+        )
 
 
 def _row_entries(row: Row, new_entry: NewEntry) -> Iterator[BenchmarkEntry]:

@@ -9,6 +9,7 @@ from benchmarks.leaderboard import (
     PAGE,
     QUICKSTART,
     WRITER,
+    faster_than_compiler,
     leaderboard_figures,
     leaderboard_page,
     writer_contest,
@@ -51,6 +52,20 @@ def test_a_board_becomes_figures(tmp_path):
     difference = values["fast-reward"] - values["slow-reward"]
     assert values["fast-before-slow"] == pytest.approx(difference, abs=2e-3)
     assert "unseen" not in " ".join(name for name in values if name.startswith("slow"))
+
+
+def test_kernels_of_a_checkpoint_are_compared_with_those_of_the_compiler(tmp_path):
+    speeds = {"inductor": 2.0, "hf:run/sft": 0, "hf:run/final": 3.0}
+    folders = {
+        name: played(tmp_path / str(number), name, speed)
+        for number, (name, speed) in enumerate(speeds.items())
+    }
+    new_entry = entry_maker(WRITER)
+    entries = list(faster_than_compiler(folders, writer_contest(tmp_path, tmp_path, 2), new_entry))
+    assert {entry.id: float(entry.value) for entry in entries} == {
+        "leaderboard-writer-hf-run-sft-faster": 0.0,
+        "leaderboard-writer-hf-run-final-faster": 1.0,
+    }
 
 
 def test_a_page_without_its_mark_is_named():
