@@ -96,7 +96,7 @@ def leaderboard(
         site = out / contest.subject / "site"
         new_entry = entry_maker(contest.subject)
         folders = _play(contest, out, workers)
-        (board,) = build_leaderboard(folders.values(), site).boards
+        (board,) = build_leaderboard(list(folders.values()), site).boards
         results = leaderboard_figures(board, contest, new_entry)
         if writer is not None:
             faster = faster_than_compiler(folders, contest, new_entry)

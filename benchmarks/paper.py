@@ -34,6 +34,7 @@ BROWSERS = ("chromium-headless-shell", "chromium", "google-chrome")
 COMMANDS = {
     "suite": "python -m benchmarks renew",
     "leaderboard": "python -m benchmarks leaderboard",
+    "leaderboard-writer": "python -m benchmarks leaderboard --writer runs/writer_gpu",
     "timing-accuracy": "kernel-gym bench timing --device cuda:0",
     "throughput-gpu": "kernel-gym bench throughput --device cuda:0",
     "simulator-speed": "python -m benchmarks simulator",
