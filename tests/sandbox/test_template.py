@@ -11,6 +11,7 @@ import pytest
 
 from kernel_gym.devices.sim.device import SimDevice
 from kernel_gym.evaluator import Evaluator
+from kernel_gym.protocol.compiling import SIZE
 from kernel_gym.records import Outcome
 from kernel_gym.sandbox.confine import Confinement, WorkerLimits
 from kernel_gym.sandbox.spawn import Template, TemplateError, shared_template
@@ -30,7 +31,7 @@ def is_open(fd):
     return True
 
 def softmax(x):
-    raise RuntimeError([fd for fd in range(200) if is_open(fd)])
+    raise RuntimeError([fd for fd in range(200) if is_open(fd)], posix.fstat(4).st_size)
 """
 FAULT = """
 import numpy as np
@@ -100,10 +101,10 @@ def test_the_environment_is_scrubbed(ask, monkeypatch):
     }  # fmt: skip
 
 
-def test_only_the_pipe_to_the_judge_is_open(evaluator, task):
-    """Standard streams lead nowhere; 3 is the pipe."""
+def test_only_the_pipe_to_the_judge_and_its_page_are_open(evaluator, task):
+    """Standard streams lead nowhere; 3 is the pipe, 4 the page that names what is compiled."""
     evaluation = evaluator.evaluate(task, DESCRIPTORS)
-    assert evaluation.message == "RuntimeError: [0, 1, 2, 3]"
+    assert evaluation.message == f"RuntimeError: ([0, 1, 2, 3, 4], {SIZE})"
 
 
 def test_a_killed_worker_is_reported_with_its_signal(evaluator, task):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
+from kernel_gym.devices.compiling import CompilerNote
 from kernel_gym.plans.parse import parse_plan
 from kernel_gym.plans.types import CodeForm, LaunchStep
 from kernel_gym.protocol import worker as messages
@@ -45,7 +46,9 @@ def work(x):
 
 def recorded(source):
     options = {"arch": "sm_90", "memory": 1 << 30, "reported": H100}
-    child = shared_template().fork("recorder", [], options, trusted=True, buffers=2)
+    note = CompilerNote()
+    files = [note.descriptor]
+    child = shared_template().fork("recorder", files, options, trusted=True, buffers=2)
     try:
         child.channel.recv(60)
         load = messages.LoadOnSimulator("triton", "work", source)
@@ -55,6 +58,7 @@ def recorded(source):
         return child.channel.request(request, timeout=120)
     finally:
         child.close()
+        note.close()
 
 
 def test_a_kernel_is_compiled_and_its_launch_is_recorded():
