@@ -125,16 +125,18 @@ def summary_table(summary: RunSummary) -> Table:
     if summary.clock:
         title += f"; times are {summary.clock}"
     table = Table(title=title, title_style="bold", box=box.SIMPLE)
-    table.add_column("task", no_wrap=True)
+    table.show_edge = table.pad_edge = False  # so that tasks of this project fit 80 characters
+    table.collapse_padding = True
+    table.add_column("task", overflow="fold")
     several = any(sample > 1 for task in summary.tasks for sample in task.samples)
     if several:
         table.add_column("sample", justify="right", no_wrap=True)
     table.add_column("each turn", no_wrap=not several)
     for header in ("speedup", "unseen"):
         table.add_column(header, justify="right", no_wrap=True)
-    table.add_column("best file", overflow="fold")
+    table.add_column("best file", no_wrap=True)
     for task in summary.tasks:
-        best = factor(task.speedup), factor(task.unseen_speedup), task.source
+        best = factor(task.speedup), factor(task.unseen_speedup), _file_name(task)
         samples = [("", "\n".join(_turns(task)))]
         if several:
             samples = _samples(task)
@@ -143,6 +145,11 @@ def summary_table(summary: RunSummary) -> Table:
             cells += [sample] if several else []
             table.add_row(*cells, turns or "[dim]none[/]", *(best if number == 0 else ("",) * 3))
     return table
+
+
+def _file_name(task: TaskSummary) -> str:
+    """Returns the best source's path within the task's folder of sources, which fits a terminal."""
+    return task.source.removeprefix(f"sources/{task.task}/")
 
 
 def _turns(task: TaskSummary, sample: int | None = None) -> list[str]:

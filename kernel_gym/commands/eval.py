@@ -211,7 +211,11 @@ def show_results(folder: Path, results: RunMetrics, json: bool) -> None:
     console.print(metrics_table(metrics))
     for suite, values in suites.items():
         console.print(f"{suite}, by its own formulas: {_in_line(values)}", highlight=False)
-    console.print(f"run folder: {store.folder}", highlight=False, soft_wrap=True)
+    console.print(
+        f"run folder: {store.folder}; files of TASK are in its sources/TASK/",
+        highlight=False,
+        soft_wrap=True,
+    )
 
 
 def _suites(store: RunStore) -> dict[str, dict[str, object]]:

@@ -12,11 +12,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from kernel_gym.rewards import correctness, craft, speed
+from kernel_gym.rewards import correctness, craft, speed, sure
 from kernel_gym.rewards.recipe import Part, Recipe
 from kernel_gym.rewards.reward import Reward
 
-TERM_MODULES = (correctness, craft, speed)
+TERM_MODULES = (correctness, craft, speed, sure)
 """The modules with terms. Importing a module registers its terms."""
 DEFAULT_REWARD = "kernel-opt"
 CORRECT = 0.15
@@ -108,6 +108,28 @@ A correct kernel earns 0.12 (ten times slower) to 0.25 (as fast as the baseline)
 0.76 at 10x and 0.93 at 100x. A copy of the start kernel earns 0.115, less than any own effort.
 Unseen workloads may be 1.4 times slower than train ones at no cost, so that their draw moves the
 reward of most kernels by less than 0.05 (docs/rewards.md).
+"""
+
+KERNEL_OPT_CALIBRATED = _preset(
+    Recipe(
+        "kernel-opt-calibrated",
+        gates=(Part("passed"),),
+        terms=(
+            Part("passed", CORRECT, "correct"),
+            Part("sure_carried_speed", 0.5 * (1.0 - CORRECT), "speed", _SLOPE),
+            Part("sure_unseen_speed", 0.5 * (1.0 - CORRECT), "transfer", _SLOPE),
+            Part("calibrated_share", 0.0),
+            Part("retention", 0.0),
+            Part("unseen_share", 0.0),
+        ),
+        ungated=(Part("credit"),),
+        source="this project; docs/rewards.md gives the reasons",
+    )
+)
+"""`kernel-opt` for the speedup that a modelled clock is sure of.
+
+Each modelled speedup is divided by the factor by which it may be wrong, down to 1. Where the clock
+was never compared with a GPU, a speedup counts as 1. On a GPU it pays what `kernel-opt` pays.
 """
 
 AGENT_KERNEL_ARENA = _preset(

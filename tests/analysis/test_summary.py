@@ -78,3 +78,18 @@ def test_samples_and_turns_are_columns_of_their_own(tmp_path):
 def test_many_samples_are_counted(tmp_path):
     last = shown(sampled(tmp_path / "run", 40))[-1]
     assert "all 40 passed 80" in last
+
+
+def test_each_row_of_the_demo_fits_a_terminal_of_80_characters(tmp_path):
+    names = [f"{mode}/bias_residual_gelu" for mode in ("triton2triton", "torch2triton")]
+    store = RunStore.start(tmp_path, CONFIG.model_copy(update={"tasks": tuple(names)}))
+    for name in names:
+        failed = failure(Outcome.COMPILE_ERROR, Stage.BUILD)
+        store.append(record(name, 1, failed), "a")
+        store.append(record(name, 2, passing(12.34, 12.34)), "b")
+    console = Console(width=80, file=io.StringIO())
+    console.print(summary_table(summarise(store)))
+    lines = console.file.getvalue().splitlines()
+    assert [line for line in lines if "…" in line] == []
+    assert sum(name in line for name in names for line in lines) == len(names)
+    assert sum("12.3x" in line and ".py" in line for line in lines) == len(names)
