@@ -206,6 +206,9 @@ class Evaluation(Record):
     device: str
     clock: Clock
     source_sha256: str
+    problem_sha256: Name = Field(
+        default="", description="digest of the texts that define the problem; empty in old records"
+    )
     copied: bool = Field(
         default=False, description="it passed and is the start kernel up to comments and layout"
     )
@@ -260,5 +263,10 @@ class Evaluation(Record):
         return tuple(w for w in self.workloads if w.split is split)
 
     def canonical(self) -> str:
-        """JSON without the wall-clock field: equal for equal runs on the simulator."""
-        return self.model_dump_json(exclude={"wall_seconds"})
+        """JSON without the wall-clock field: equal for equal runs on the simulator.
+
+        A record that names no texts of its problem has none here, so that digests of older records
+        stay as they are.
+        """
+        unnamed = set() if self.problem_sha256 else {"problem_sha256"}
+        return self.model_dump_json(exclude={"wall_seconds", *unnamed})

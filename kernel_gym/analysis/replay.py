@@ -181,12 +181,22 @@ def secret_of(store: RunStore) -> RunSecret:
 
 
 def _differences(recorded: Evaluation, repeated: Evaluation) -> tuple[str, ...]:
+    if not recorded.problem_sha256:  # a record of the time before it was kept
+        repeated = repeated.model_copy(update={"problem_sha256": ""})
     if recorded.clock is Clock.MODELLED:
         if recorded.canonical() == repeated.canonical():
             return ()
         fields = [name for name in type(repeated).model_fields if name != "wall_seconds"]
     else:
-        fields = ["task", "source_sha256", "outcome", "stage", "seed", "secret_sha256"]
+        fields = [
+            "task",
+            "source_sha256",
+            "problem_sha256",
+            "outcome",
+            "stage",
+            "seed",
+            "secret_sha256",
+        ]
     dumps = (recorded.model_dump(mode="json"), repeated.model_dump(mode="json"))
     return tuple(name for name in fields if repr(dumps[0][name]) != repr(dumps[1][name]))
 

@@ -11,9 +11,12 @@ from types import TracebackType
 from typing import Self
 
 from kernel_gym.devices import resolve
+from kernel_gym.errors import InputError
 from kernel_gym.executors.cache import EvaluationCache, Key
 from kernel_gym.records import Evaluation
 from kernel_gym.storage.secret import RunSecret, process_secret
+from kernel_gym.tasks import Task
+from kernel_gym.tasks.content import digest_of
 from kernel_gym.tasks.registry import get_task
 
 
@@ -24,6 +27,27 @@ class EvaluationRequest:
     task: str
     source: str
     seed: int | None = None
+    content: str = ""
+    """The SHA-256 of the problem's texts, from :meth:`Executor.submit`; empty before."""
+
+    def find(self) -> Task:
+        """Returns the task, as the process that asks for it has it.
+
+        Raises:
+            TaskDiffers: This process has other texts of the problem than the one that submitted.
+        """
+        task = get_task(self.task)
+        if self.content and digest_of(task.problem) != self.content:
+            raise TaskDiffers(
+                f"{self.task}: the worker has other texts of the problem than the submitter "
+                f"({digest_of(task.problem)[:12]} instead of {self.content[:12]}); start both "
+                "again, with the same kernel-gym and the same folders of tasks"
+            )
+        return task
+
+
+class TaskDiffers(InputError):
+    """A worker has a problem of the same name and with other texts."""
 
 
 class Executor(ABC):
@@ -79,18 +103,18 @@ class Executor(ABC):
         Raises:
             UnknownName: There is no such task.
         """
-        get_task(task_id)
+        content = digest_of(get_task(task_id).problem)
         seed = self.seed if seed is None else seed
         if seed is None:
-            return self._start(EvaluationRequest(task_id, source))
-        key = Key.of(task_id, source, self.device, seed, self.secret)
+            return self._start(EvaluationRequest(task_id, source, content=content))
+        key = Key.of(task_id, source, self.device, seed, self.secret, content)
         answer: Future[Evaluation] = Future()
         if (cached := self.cache.get(key)) is not None:
             answer.set_result(cached)
             return answer
         first = self._under_way.get(key)
         if first is None:
-            first = self._start(EvaluationRequest(task_id, source, seed))
+            first = self._start(EvaluationRequest(task_id, source, seed, content))
             self._under_way[key] = first
             first.add_done_callback(lambda future: self._cache_result(key, future))
         first.add_done_callback(lambda future: _copy_result(future, answer))

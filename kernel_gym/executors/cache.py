@@ -23,13 +23,30 @@ class Key:
     protocol: str = PROTOCOL_VERSION
     secret_sha256: str = ""
     """The hash of the run's secret; empty if the seed alone decides the draws."""
+    problem_sha256: str = ""
+    """The hash of the problem's texts: two problems of one name may follow each other."""
 
     @classmethod
-    def of(cls, task: str, source: str, device: str, seed: int, secret: RunSecret = PUBLIC) -> Key:
+    def of(
+        cls,
+        task: str,
+        source: str,
+        device: str,
+        seed: int,
+        secret: RunSecret = PUBLIC,
+        problem_sha256: str = "",
+    ) -> Key:
         """Returns the key of a submission."""
         text = source.encode("utf-8", errors="surrogatepass")
         digest = hashlib.sha256(text).hexdigest()
-        return cls(task, digest, device, seed, secret_sha256=secret.sha256)
+        return cls(
+            task,
+            digest,
+            device,
+            seed,
+            secret_sha256=secret.sha256,
+            problem_sha256=problem_sha256,
+        )
 
 
 class EvaluationCache:

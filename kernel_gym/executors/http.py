@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from kernel_gym.client import AsyncClient, Client, Refused
 from kernel_gym.client.wire import Info
-from kernel_gym.executors.base import EvaluationRequest, Executor
+from kernel_gym.executors.base import EvaluationRequest, Executor, TaskDiffers
 from kernel_gym.executors.cache import EvaluationCache
 from kernel_gym.records import Evaluation
 from kernel_gym.storage.secret import RemoteSecret
@@ -86,6 +86,11 @@ class HttpExecutor(Executor):
     async def _evaluate(self, request: EvaluationRequest) -> Evaluation:
         told = await self._client.evaluate(request.task, request.source, seed=request.seed)
         assert told.evaluation is not None
+        if told.evaluation.problem_sha256 != request.content:
+            raise TaskDiffers(
+                f"{request.task}: the service judged a problem with other texts; it needs the same "
+                "version of kernel-gym and the same folders of tasks as this process"
+            )
         return told.evaluation
 
     async def _stop(self) -> None:

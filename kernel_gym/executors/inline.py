@@ -10,7 +10,6 @@ from kernel_gym.executors.base import EvaluationRequest, Executor
 from kernel_gym.executors.cache import EvaluationCache
 from kernel_gym.records import Evaluation
 from kernel_gym.storage.secret import RunSecret
-from kernel_gym.tasks.registry import get_task
 
 
 class InlineExecutor(Executor):
@@ -41,8 +40,7 @@ class InlineExecutor(Executor):
         future: Future[Evaluation] = Future()
         future.set_running_or_notify_cancel()
         try:
-            task = get_task(request.task)
-            future.set_result(self.evaluator.evaluate(task, request.source, request.seed))
+            future.set_result(self.evaluator.evaluate(request.find(), request.source, request.seed))
         except Exception as error:  # the waiting caller gets it
             future.set_exception(error)
         return future

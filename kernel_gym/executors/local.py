@@ -23,7 +23,6 @@ from kernel_gym.executors.supervised import DEADLINE, SupervisedExecutor
 from kernel_gym.executors.supervised_worker import at_once
 from kernel_gym.records import Evaluation
 from kernel_gym.storage.secret import RunSecret
-from kernel_gym.tasks.registry import get_task
 from kernel_gym.tasks.task import Task
 
 
@@ -117,8 +116,7 @@ class LocalWorker:
         while (item := self._requests.get()) is not None:
             request, future = item
             try:
-                task = get_task(request.task)
-                evaluation = self._evaluator.evaluate(task, request.source, request.seed)
+                evaluation = self._evaluator.evaluate(request.find(), request.source, request.seed)
             except BaseException as error:  # the waiting caller gets it
                 future.set_exception(error)
             else:

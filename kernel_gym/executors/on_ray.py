@@ -140,11 +140,9 @@ class RayEvaluator:
 
         self._evaluator = Evaluator(device, secret=secret)
 
-    def evaluate(self, task_id: str, source: str, seed: int | None) -> Evaluation:
+    def evaluate(self, request: EvaluationRequest) -> Evaluation:
         """Evaluates one submission."""
-        from kernel_gym.tasks.registry import get_task
-
-        return self._evaluator.evaluate(get_task(task_id), source, seed)
+        return self._evaluator.evaluate(request.find(), request.source, request.seed)
 
 
 class RayWorker:
@@ -161,7 +159,7 @@ class RayWorker:
     def start(self, request: EvaluationRequest) -> Future[Evaluation]:
         """Starts one evaluation."""
         answer: Future[Evaluation] = Future()
-        reference = self.actor.evaluate.remote(request.task, request.source, request.seed)
+        reference = self.actor.evaluate.remote(request)
         reference.future().add_done_callback(lambda future: _copy_result(future, answer))
         return answer
 

@@ -42,7 +42,7 @@ class ProcessWorker:
     def start(self, request: EvaluationRequest) -> Future[Evaluation]:
         """Starts one evaluation."""
         answer: Future[Evaluation] = Future()
-        self._pipe.send((request.task, request.source, request.seed))
+        self._pipe.send(request)
         threading.Thread(target=self._wait, args=(answer,), daemon=True).start()
         return answer
 
@@ -94,7 +94,6 @@ def _started_with(variables: Mapping[str, str]) -> Iterator[None]:
 def _serve(pipe: Connection, device: str, secret: RunSecret) -> None:
     """Evaluates requests from the pipe until it closes."""
     from kernel_gym.evaluator import Evaluator
-    from kernel_gym.tasks.registry import get_task
 
     try:
         evaluator = Evaluator(device, secret=secret)
@@ -104,11 +103,11 @@ def _serve(pipe: Connection, device: str, secret: RunSecret) -> None:
     with evaluator:
         while True:
             try:
-                task, source, seed = pipe.recv()
+                request: EvaluationRequest = pipe.recv()
             except (EOFError, KeyboardInterrupt):
                 return
             try:
-                pipe.send(evaluator.evaluate(get_task(task), source, seed))
+                pipe.send(evaluator.evaluate(request.find(), request.source, request.seed))
             except Exception as error:  # told to the parent
                 pipe.send(_line(device, error))
 

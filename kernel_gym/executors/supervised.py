@@ -353,6 +353,7 @@ class SupervisedExecutor(Executor):
             device=self.device,
             clock=device_status(self.device).clock,
             source_sha256=key.source_sha256,
+            problem_sha256=request.content,
             outcome=Outcome.INFRA,
             stage=Stage.BUILD,
             message=" ".join(why.split())[:500],

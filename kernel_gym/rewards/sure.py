@@ -35,8 +35,8 @@ def sure_speedup(result: WorkloadResult, clock: Clock) -> float | None:
     """Returns the speedup that a workload has even if its modelled times miss by their interval.
 
     A measured speedup is its lower bound. A modelled one above 1 is divided by its factor and stays
-    at 1 at least, since a kernel whose interval contains the baseline is not told from it. Without
-    a factor it counts as 1. A modelled speedup below 1 is kept.
+    at 1 at least, because its interval contains the speed of the baseline. Without a factor it
+    counts as 1. A modelled speedup below 1 is kept.
 
     Args:
         result: A timed workload.
@@ -64,9 +64,9 @@ def _factor(result: WorkloadResult, clock: Clock) -> float | None:
 
 def _sure_speed(evaluation: Evaluation, split: Split, below: float) -> float:
     """Returns the log of a split's sure speedup, the geometric mean over its timed workloads."""
-    found = [sure_speedup(w, evaluation.clock) for w in evaluation.by_split(split) if w.timed]
-    known = sorted(min(max(s, SLOWEST), FASTEST) for s in found if s is not None)
-    if not known or len(known) < len(found):
+    speedups = [sure_speedup(w, evaluation.clock) for w in evaluation.by_split(split) if w.timed]
+    known = sorted(min(max(s, SLOWEST), FASTEST) for s in speedups if s is not None)
+    if not known or len(known) < len(speedups):
         return -below
     position = log_speed(math.exp(math.fsum(map(math.log, known)) / len(known)))
     return position if position >= 0.0 else position * below

@@ -22,6 +22,9 @@ from kernel_gym.records import Evaluation, Outcome
 from kernel_gym.rewards import Context, Reward
 from kernel_gym.storage.json_lines import append_line, drop_cut_off, read_lines
 from kernel_gym.storage.secret import PUBLIC
+from kernel_gym.tasks.content import digest_of
+from kernel_gym.tasks.names import UnknownName
+from kernel_gym.tasks.registry import get_task
 
 log = logging.getLogger(__name__)
 LEDGER = "evaluations.jsonl"
@@ -113,7 +116,8 @@ class Scorer:
         return scored
 
     def _submit(self, task: str, source: str, seed: int) -> _Waiting:
-        key = Key.of(task, source, self.executor.device, seed, self.executor.secret)
+        executor = self.executor
+        key = Key.of(task, source, executor.device, seed, executor.secret, _content_of(task))
         reply = _Waiting(task, source, key, cached=key in self._known)
         self._known.add(key)
         try:
@@ -171,10 +175,19 @@ class Scorer:
                 evaluation.device,
                 evaluation.seed or 0,
                 secret_sha256=evaluation.secret_sha256,
+                problem_sha256=evaluation.problem_sha256,
             )
             if evaluation.protocol_version == key.protocol:
                 self.executor.cache.put(key, evaluation)
                 self._known.add(key)
+
+
+def _content_of(task: str) -> str:
+    """Returns the digest of the texts that define a task's problem; empty if there is no task."""
+    try:
+        return digest_of(get_task(task).problem)
+    except UnknownName:  # raised again where it is submitted
+        return ""
 
 
 def draw_seed(seed: int, draw: str) -> int:

@@ -1,6 +1,7 @@
 """Recorded runs again: scored otherwise, and evaluated again."""
 
 import json
+import re
 
 import pytest
 from typer.testing import CliRunner
@@ -81,6 +82,15 @@ def test_replay_finds_what_differs(tmp_path):
     )  # fmt: skip
     assert "2 of 2 came out the same" in run("replay", out, "--executor", "inline").stdout
     assert "2 of 2 came out the same" in run("replay", out, "--plans").stdout
+    results = out / "results.jsonl"
+    named = results.read_text()
+    results.write_text(re.sub(r'"problem_sha256":"\w+",', "", named))
+    assert results.read_text() != named
+    assert "2 of 2 came out the same" in run("replay", out, "--plans").stdout  # older records
+    results.write_text(re.sub(r'"problem_sha256":"\w', '"problem_sha256":"x', named))
+    edited = json.loads(run("replay", out, "--plans", "--json", code=1).stdout)
+    assert [d["differences"] for d in edited["differ"]] == [["problem_sha256"]] * 2
+    results.write_text(named)
     one_task = ("--task", TASK, "--executor", "inline")
     assert "2 of 2 came out the same; 0 left out" in run("replay", out, *one_task).stdout
     other = run("replay", out, "--task", "hip2hip/rope", code=2).stderr

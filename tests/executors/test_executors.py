@@ -59,6 +59,15 @@ def test_equal_submissions_are_evaluated_once():
         assert other.evaluate(TASK, "same(") is first
 
 
+def test_a_problem_with_other_texts_is_evaluated_again(monkeypatch):
+    with make_executor("inline", seed=0, **SIM) as executor:
+        before = executor.evaluate(TASK, "x(")
+        monkeypatch.setitem(vars(get_task(TASK).problem), "_digest_of_content", "0" * 64)
+        after = executor.evaluate(TASK, "x(")
+    assert after is not before
+    assert before.problem_sha256 != after.problem_sha256 == "0" * 64
+
+
 def test_without_a_seed_nothing_is_cached():
     with make_executor("inline", **SIM) as executor:
         one, other = executor.evaluate(TASK, "x("), executor.evaluate(TASK, "x(")

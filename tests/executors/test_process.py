@@ -24,3 +24,13 @@ def test_it_does_not_start_a_thread_for_each_processor(monkeypatch, own, found):
         worker.kill()
     assert f"OMP_NUM_THREADS={found}" in variables
     assert os.environ.get("OMP_NUM_THREADS") == own
+
+
+def test_a_process_refuses_a_task_whose_texts_differ_from_the_submitters():
+    worker = ProcessWorker("sim:gfx942", process_secret())
+    request = EvaluationRequest("triton2triton/softmax", "not a kernel", 0, content="0" * 64)
+    try:
+        with pytest.raises(ProcessLost, match=r"other texts of the problem.*instead of 000000"):
+            worker.start(request).result()
+    finally:
+        worker.kill()

@@ -1,4 +1,4 @@
-"""What is paid for a modelled speedup that may be wrong by a factor."""
+"""Tests the reward of a modelled speedup that may be wrong by a factor."""
 
 from __future__ import annotations
 

@@ -13,7 +13,8 @@ import pytest
 from kernel_gym.client import Client, Refused, Submission
 from kernel_gym.client.wire import MAX_BODY_BYTES, MAX_SOURCE_BYTES
 from kernel_gym.envs.sessions import Sessions
-from kernel_gym.executors import make_executor
+from kernel_gym.executors import EvaluationRequest, make_executor
+from kernel_gym.executors.base import TaskDiffers
 from kernel_gym.executors.inline import InlineExecutor
 from kernel_gym.policies.evaluate import evaluate_policy
 from kernel_gym.records import Evaluation, Outcome, Stage
@@ -373,6 +374,15 @@ def test_a_run_over_http_is_replayed_with_the_same_service(serve, tmp_path):
     with make_executor(url) as executor:
         (replayed,) = replay(store, executor)
     assert replayed.same
+
+
+def test_a_service_with_other_texts_of_a_problem_is_refused(serve):
+    url, _ = serve()
+    with make_executor(url) as executor:
+        assert executor.evaluate(TASK, "x(", seed=0).outcome is Outcome.COMPILE_ERROR
+        request = EvaluationRequest(TASK, "x(", 0, content="0" * 64)
+        with pytest.raises(TaskDiffers, match=f"{TASK}: the service judged a problem with other"):
+            executor._start(request).result()
 
 
 @pytest.mark.parametrize(

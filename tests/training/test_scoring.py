@@ -45,6 +45,7 @@ class Answers(Executor):
                 "seed": request.seed,
                 "secret_sha256": self.secret.sha256,
                 "task": TASK,
+                "problem_sha256": request.content,
             }
             future.set_result(record.model_copy(update=update))
         return future
@@ -262,3 +263,11 @@ def test_leave_one_out_is_the_deviation_from_the_mean_of_the_others():
         others = [v for j, v in enumerate(group) if j != i]
         assert scaled[i] - mean == pytest.approx(value - sum(others) / 2)
     assert leave_one_out([None, 0.5]) == [None, 0.5]
+
+
+def test_a_resumed_run_evaluates_again_what_was_judged_by_other_texts(tmp_path, monkeypatch):
+    score(tmp_path, ["good"])
+    same, _ = score(tmp_path, ["good"])
+    monkeypatch.setitem(vars(get_task(TASK).problem), "_digest_of_content", "0" * 64)
+    edited, _ = score(tmp_path, ["good"])
+    assert (same.asked, edited.asked) == ([], ["good"])
