@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from kernel_gym.imports.authoring.request import TracingRequest
     from kernel_gym.imports.authoring.write import Written
 
+RECORDING_SECONDS = 900.0
+"""Seconds of the wall for the tests of one file: an extension takes a minute to build."""
 PROGRAM_SUFFIXES = (".hip", ".cu", ".cpp", ".cc", ".cxx", ".c", ".h", ".hpp")
 """Files that are no Python: their launches are not recorded."""
 
@@ -48,7 +50,7 @@ def new(
         typer.Option("--from-profile", help="Run the target, a script, and list its modules."),
     ] = False,
     record: Annotated[
-        str, typer.Option(help='The tests of a Triton file, to record: "pytest test_x.py".')
+        str, typer.Option(help='The tests of a file, to record: "pytest test_x.py".')
     ] = "",
     name: Annotated[str | None, typer.Option(help="Name of the problem.")] = None,
     out: Annotated[Path, typer.Option(help="The folder of your problems.")] = Path("my_tasks"),
@@ -58,8 +60,9 @@ def new(
     """Make a task of a PyTorch module or function. Exit code 1 when admission refuses it.
 
     The code runs in a confined process. What is written is a problem folder that you may edit.
-    With --record a file of Triton kernels becomes a task: its tests run, and their calls of its
-    functions are recorded. Its sources stay where they are.
+    With --record a file of Triton kernels, or one that builds an extension in HIP with load_inline,
+    becomes a task: its tests run, and their calls of its functions are recorded. Its sources stay
+    where they are.
 
     Examples: kernel-gym new my_model.py:Block --inputs my_model.py:make_inputs
     kernel-gym new my_kernel.py --record "pytest test_my_kernel.py"
@@ -184,20 +187,26 @@ def _show(written: Written, rows: list[Row]) -> None:
 
 
 def _record(file: Path, command: str, device: str, json: bool) -> None:
-    """Makes a task of the calls that the tests of a Triton file make, and shows its verdict."""
+    """Makes a task of the calls that the tests of a file make, and shows its verdict."""
     from kernel_gym.imports.authoring.request import snake
     from kernel_gym.imports.bench.import_bench import ImportBench
     from kernel_gym.imports.bench.importing import import_suite
     from kernel_gym.imports.readers.own_files import OPERATION_INSTEAD, PREFIX, OwnReader
 
     if file.suffix in PROGRAM_SUFFIXES:
-        what = f"{file}: found a program in HIP or C++, and only Triton kernels are recorded"
+        what = f"{file}: found a program in HIP or C++, and only calls from Python are recorded"
         raise typer.BadParameter(f"{what}; {OPERATION_INSTEAD}")
     if file.suffix != ".py" or not file.is_file():
-        raise typer.BadParameter(f"{file}: expected a Python file with Triton kernels")
+        raise typer.BadParameter(
+            f"{file}: expected a Python file with Triton kernels or load_inline"
+        )
     suite = PREFIX + snake(file.stem).replace("_", "-")
     reader = OwnReader(suite, file.name, command)
-    with one_line_errors(), messages.status("recording"), ImportBench(device) as bench:
+    with (
+        one_line_errors(),
+        messages.status("recording"),
+        ImportBench(device, RECORDING_SECONDS) as bench,
+    ):
         (step,) = import_suite(reader, file.parent.resolve(), [bench])
     entry = step.entry
     verdict = entry.verdicts.get(device)

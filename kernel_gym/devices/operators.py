@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from kernel_gym.tasks.names import Mode
 from kernel_gym.tasks.task import Task
 
 MAX_READ_BYTES = 4096
@@ -82,6 +81,6 @@ def operators_of_candidate(task: Task) -> frozenset[str]:
     Where the suite's own code has no kernels, none of its operators are among them: they are the
     work of the task.
     """
-    if task.mode is not Mode.TRITON2TRITON:
+    if not task.mode.has_start_kernel:
         return MOVES
     return MOVES | (task.problem.own_operators & COMPUTING)

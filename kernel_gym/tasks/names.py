@@ -52,6 +52,11 @@ class Mode(StrEnum):
     TORCH2HIP = "torch2hip"
     """Write a HIP kernel from the PyTorch reference."""
 
+    @property
+    def has_start_kernel(self) -> bool:
+        """Whether a candidate starts from a kernel, which also is its baseline."""
+        return self in (Mode.TRITON2TRITON, Mode.HIP2HIP)
+
 
 FROM_TORCH = (Mode.TORCH2TRITON, Mode.TORCH2HIP)
 """The modes that need no start kernel."""

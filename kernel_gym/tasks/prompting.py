@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import torch
 
+from kernel_gym.tasks.extension import is_extension
 from kernel_gym.tasks.guide import guide, topics_of
 from kernel_gym.tasks.problem import Problem, Scale
 from kernel_gym.tasks.ranges import range_texts
@@ -140,14 +141,14 @@ def _signature(task: Task) -> str:
 
 def _sources(task: Task) -> list[tuple[str, str]]:
     """Returns the sections with the start kernel and the reference, if the mode shows them."""
-    fence = "cpp" if task.language == "hip" else "python"
+    fence = _fence(task)
     parts = []
     if task.start_source:
         parts.append(("Start kernel", f"```{fence}\n{task.start_source.rstrip()}\n```"))
     if task.gluon_source:
         title = "The start kernel in Gluon, which you may submit as well"
         parts.append((title, f"```python\n{task.gluon_source.rstrip()}\n```"))
-    if task.mode is not Mode.INSTRUCTION2TRITON:
+    if task.mode is not Mode.INSTRUCTION2TRITON and task.reference_source != task.start_source:
         parts.append(("PyTorch reference", f"```python\n{task.reference_source.rstrip()}\n```"))
     return parts
 
@@ -174,5 +175,10 @@ def _baseline(task: Task) -> str:
 
 
 def _answer(task: Task) -> str:
-    fence = "cpp" if task.language == "hip" else "python"
-    return f"Reply with the complete source in one ```{fence} block."
+    return f"Reply with the complete source in one ```{_fence(task)} block."
+
+
+def _fence(task: Task) -> str:
+    """Returns the language of a candidate's text: a module that builds an extension is Python."""
+    text_in_cpp = task.language == "hip" and not is_extension(task.start_source or "", "hip")
+    return "cpp" if text_in_cpp else "python"

@@ -8,8 +8,6 @@ from pathlib import Path
 from kernel_gym.tasks.names import FROM_TORCH, KERNEL_FILES, LANGUAGES, Mode
 from kernel_gym.tasks.problem import Problem
 
-_START = {Mode.TRITON2TRITON: "triton", Mode.HIP2HIP: "hip"}
-
 
 @dataclass(frozen=True)
 class Task:
@@ -46,7 +44,7 @@ class Task:
     @property
     def baseline(self) -> str:
         """The baseline that a candidate is timed against: "triton", "hip" or "torch" (eager)."""
-        if self.mode in _START or not self.problem.fair_reference:
+        if self.mode.has_start_kernel or not self.problem.fair_reference:
             return self.language
         return "torch"
 
@@ -63,7 +61,7 @@ class Task:
     @property
     def start_source(self) -> str | None:
         """The text of the kernel that the candidate starts from, or None."""
-        return self.kernel_source if self.mode in _START else None
+        return self.kernel_source if self.mode.has_start_kernel else None
 
     @property
     def gluon_source(self) -> str | None:

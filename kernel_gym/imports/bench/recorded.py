@@ -13,7 +13,6 @@ from kernel_gym.imports.recorded.problem import RecordedProblem
 from kernel_gym.judge.expected import Expected, compare
 from kernel_gym.judge.reference import expect_of_worker
 from kernel_gym.records import BROKEN_TASK, Evaluation, Outcome, Stage
-from kernel_gym.tasks.names import Mode
 from kernel_gym.tasks.task import Task
 from kernel_gym.tasks.workload import Split
 
@@ -53,7 +52,7 @@ def admit_recorded(
     assert isinstance(problem, RecordedProblem)
     flags = dict(evidence)
     speedup = None
-    if task.mode is Mode.TRITON2TRITON:
+    if task.mode.has_start_kernel:
         own = evaluator.evaluate(task, problem.own_candidate, seed=1)
         if own.outcome is Outcome.INFRA and BROKEN_TASK not in own.labels:
             raise InfraError(own.message)

@@ -314,7 +314,7 @@ class _Reference:
             again, _ = self._call(trial.stated, 1)
             other, _ = self._call(trial.stated, 2)
             without = again
-            if self._mode is Mode.TRITON2TRITON:
+            if self._mode.has_start_kernel:
                 without, _ = self._call(trial.stated, 1, noop=True)
         except CallFailed as error:
             return {"irreproducible": f"the second call failed: {error}"}
@@ -328,7 +328,7 @@ class _Reference:
             flags["irreproducible"] = DIFFER
         if all(equal_bytes(a, b) for a, b in zip(trial.outputs, other, strict=True)):
             flags |= self._blind(trial.stated)
-        if self._mode is Mode.TRITON2TRITON and all(map(equal_bytes, trial.outputs, without)):
+        if self._mode.has_start_kernel and all(map(equal_bytes, trial.outputs, without)):
             flags["vacuous"] = "the answer is the same without its kernels"
         if not has_no_nan(trial.outputs):
             flags["nan"] = "the answer holds NaN"
@@ -345,7 +345,7 @@ class _Reference:
             try:
                 answer, _ = self._call(trial.stated, seed)
                 without: tuple[torch.Tensor, ...] = ()
-                if self._mode is Mode.TRITON2TRITON:
+                if self._mode.has_start_kernel:
                     without, _ = self._call(trial.stated, seed, noop=True)
             except CallFailed as error:
                 return {"irreproducible": f"a call on other values failed: {error}"}
@@ -365,7 +365,7 @@ class _Reference:
 
     def _exact(self, stated: StatedWorkload) -> bool:
         """Whether the code answers fp64 inputs with fp64 outputs. Kernels are not asked."""
-        if self._mode is Mode.TRITON2TRITON:
+        if self._mode.has_start_kernel:
             return False
         floating = [o for o in stated.outputs if o.dtype.is_floating_point]
         if not floating:

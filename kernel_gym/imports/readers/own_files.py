@@ -1,8 +1,10 @@
-"""A reader of one's own Triton file: its tests are run, and the calls of its functions recorded."""
+"""A reader of one's own file: its tests are run, and the calls of its functions recorded.
+
+The file has kernels in Triton, or builds an extension of PyTorch in HIP with `load_inline`.
+"""
 
 from __future__ import annotations
 
-import ast
 import re
 import shlex
 from collections.abc import Iterator, Mapping
@@ -21,6 +23,7 @@ from kernel_gym.imports.readers.base import (
 from kernel_gym.imports.readers.halves import defined_names, kernels_of, parsed, read_names
 from kernel_gym.imports.readers.recording import problem_of, record
 from kernel_gym.imports.recorded.problem import Origin
+from kernel_gym.tasks.extension import is_extension
 from kernel_gym.tasks.names import Mode
 from kernel_gym.tasks.problem import Problem
 
@@ -30,12 +33,15 @@ MAX_FILES = 400
 """Most Python files beside the user's file that its tests may import."""
 MAX_TESTS = 24
 """Most tests that run: a sample of them, the small sizes first."""
+TEXTS_INSTEAD = (
+    "a candidate is one file, so give load_inline the sources as texts, at the top of the module"
+)
 OPERATION_INSTEAD = (
     "write its operation as a PyTorch function and make a task of that, with your kernel in its "
     "baseline.hip: kernel-gym new FILE.py:FUNCTION --inputs FILE.py:make_inputs"
 )
-"""The cure for code in HIP. Its launches say neither what they compute in fp64 nor which sizes may
-vary together with their grid, and both are needed to judge another kernel.
+"""The cure for a program in HIP. Its launches say neither what they compute in fp64 nor which sizes
+may vary together with their grid, and both are needed to judge another kernel.
 """
 EXPECTED = 'expected a command such as "pytest test_x.py" or "python test_x.py"'
 
@@ -66,14 +72,17 @@ class OwnReader:
         """
         style, script, arguments = parse_command(self.command)
         name, category = Path(self.file).stem, "own"
-        tree = parsed(self.file, read_text(checkout, self.file))
+        text = read_text(checkout, self.file)
+        tree = parsed(self.file, text)
         used = read_names(parsed(script, read_text(checkout, script)))
         functions = [one for one in defined_names(tree) if one in used]
-        if not kernels_of(tree):
-            reason = f"no kernel: {self.file} has no @triton.jit function"
-            if "cpp_extension" in ast.unparse(tree):
-                reason = f"extension: {self.file} builds one, and only Triton kernels are recorded"
-                reason = f"{reason}; {OPERATION_INSTEAD}"
+        mode = Mode.TRITON2TRITON
+        if is_extension(text, "hip"):
+            mode = Mode.HIP2HIP
+        elif not kernels_of(tree):
+            reason = f"no kernel: {self.file} has no @triton.jit function and no load_inline"
+            if "cpp_extension" in text:
+                reason = f"extension: {self.file} builds one of files; {TEXTS_INSTEAD}"
             yield Unsupported(name, category, reason)
             return
         if not functions:
@@ -89,7 +98,7 @@ class OwnReader:
         paths = sorted(checkout.rglob("*.py"))[:MAX_FILES]
         beside = (path.relative_to(checkout).as_posix() for path in paths)
         files = dict.fromkeys((self.file, script, *beside))
-        yield FoundTask(name, category, Mode.TRITON2TRITON, tuple(files), details)
+        yield FoundTask(name, category, mode, tuple(files), details)
 
     def prepare(self, checkout: Path, found: FoundTask, bench: ConfinedRunner) -> dict[str, Any]:
         """Records the calls that the tests make."""

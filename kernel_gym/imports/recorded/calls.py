@@ -75,7 +75,7 @@ class TensorForm(_Frozen):
 class RecordedCall(_Frozen):
     """One call of a function of a suite."""
 
-    function: str = Field(pattern=r"^[A-Za-z_]\w*(\.apply)?$", max_length=200)
+    function: str = Field(pattern=r"^[A-Za-z_]\w*(\.[A-Za-z]\w*)?$", max_length=200)
     grid: tuple[Size, ...] | None = Field(None, max_length=3, strict=False)
     args: list[object] = Field(max_length=200)
     kwargs: dict[str, object] = Field(max_length=200)

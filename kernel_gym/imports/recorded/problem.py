@@ -15,6 +15,7 @@ from kernel_gym.imports.recorded.draw import ImpossibleError, draw_tensor, layou
 from kernel_gym.imports.recorded.prompting import describe_calls, rules
 from kernel_gym.imports.recorded.stated import StatedWorkload, dims_key
 from kernel_gym.imports.recorded.templates import CallTemplate, Integers, size_of
+from kernel_gym.tasks.extension import is_extension
 from kernel_gym.tasks.names import Mode
 from kernel_gym.tasks.problem import Axis, Dims, Output, Problem, Scale, TensorArg, Value
 from kernel_gym.tasks.prompt_parts import PromptParts
@@ -187,7 +188,8 @@ class RecordedProblem(Problem, WorkerReference):
 
     def kernel(self, language: str) -> str | None:
         """Returns the suite's own code, or None for another language."""
-        return self.own_candidate if language == "triton" else None
+        own = "hip" if is_extension(self.own_candidate, "hip") else "triton"
+        return self.own_candidate if language == own else None
 
     def reference_source(self) -> str:
         """Returns the suite's own code."""

@@ -7,7 +7,7 @@ from collections.abc import Container, Iterable, Sequence
 from kernel_gym.imports.recorded.calls import TensorForm
 from kernel_gym.imports.recorded.templates import CallTemplate, is_contiguous
 from kernel_gym.inert import inert_line, shown
-from kernel_gym.tasks.names import Mode
+from kernel_gym.tasks.names import LANGUAGES, Mode
 
 MAX_CALL = 1000
 """Most characters of one call in a prompt."""
@@ -20,10 +20,16 @@ MAX_ITEM = 100
 _RULES = """\
 - Submit one Python module with the functions above. They may be called in any order, with other \
 values, strides and sizes.
-- The work happens in your own `@triton.jit` kernels. On the host, operators of PyTorch that \
+- The work happens in your own {kernels}. On the host, operators of PyTorch that \
 allocate, view, fill, copy and concatenate are allowed, and their time counts. {operators} \
 The host may read at most 4096 bytes of device memory in a call.
 - Arguments that the suite's own code does not change must not be written."""
+
+_KERNELS = {
+    "triton": "`@triton.jit` kernels",
+    "hip": "HIP kernels, which one call of `load_inline` builds at the top of the module",
+}
+"""The kernels of a candidate by its language."""
 
 
 def rules(mode: Mode, own_operators: Iterable[str]) -> str:
@@ -34,13 +40,14 @@ def rules(mode: Mode, own_operators: Iterable[str]) -> str:
         own_operators: Names of the operators that compute and that the suite's own code runs.
     """
     names = sorted(name.removeprefix("aten::") for name in own_operators)
-    if mode is not Mode.TRITON2TRITON or not names:
-        return _RULES.format(operators="Operators that compute are refused.")
+    kernels = _KERNELS[LANGUAGES[mode]]
+    if not mode.has_start_kernel or not names:
+        return _RULES.format(kernels=kernels, operators="Operators that compute are refused.")
     allowed = (
         f"Of operators that compute, only those of the start kernel are allowed ({', '.join(names)}"
         "), for no more time than there."
     )
-    return _RULES.format(operators=allowed)
+    return _RULES.format(kernels=kernels, operators=allowed)
 
 
 def describe_calls(

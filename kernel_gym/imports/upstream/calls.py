@@ -12,6 +12,7 @@ import functools
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from types import BuiltinFunctionType, ModuleType
 from typing import Any
 
 import torch
@@ -69,8 +70,16 @@ class CallRecorder:
             elif isinstance(value, type):
                 if hasattr(value, "apply"):
                     value.apply = staticmethod(self._wrapped(f"{name}.apply", value.apply))
+            elif isinstance(value, ModuleType):
+                self._wrap_extension(name, value)
             elif callable(value):
                 scope[name] = self._wrapped(name, value)
+
+    def _wrap_extension(self, name: str, module: ModuleType) -> None:
+        """Replaces the functions of a module that `load_inline` has built."""
+        for inner, value in list(vars(module).items()):
+            if isinstance(value, BuiltinFunctionType):
+                setattr(module, inner, self._wrapped(f"{name}.{inner}", value))
 
     def _wrapped(self, name: str, function: Any) -> Any:
         def recording(*args: object, **kwargs: object) -> object:

@@ -22,6 +22,7 @@ from kernel_gym.devices.sim.simulated_gpu import UNLIMITED_SECONDS
 from kernel_gym.programs.local_runtime import LocalRuntime
 from kernel_gym.protocol.request import Request
 from kernel_gym.sandbox.channel import Channel
+from kernel_gym.simulated_rocm import extensions
 from kernel_gym.worker.sim.runtime import DeviceError
 
 MAX_FILES_BYTES = 64 << 20
@@ -84,6 +85,8 @@ def simulate(options: Mapping[str, Any], memory: int, most: int | None) -> None:
         bounds="warn",  # as on a real GPU, where such accesses go unnoticed
     )
     runtime.install()
+    os.environ["TORCH_EXTENSIONS_DIR"] = os.environ["TMPDIR"]
+    extensions.install()
 
 
 def use_gpu(memory: int) -> None:

@@ -1,4 +1,4 @@
-"""A Triton file of one's own with its tests becomes a task by recording the calls."""
+"""A file of one's own with its tests becomes a task by recording the calls."""
 
 from __future__ import annotations
 
@@ -14,8 +14,14 @@ from kernel_gym.cli import app
 from kernel_gym.imports.readers.base import CheckoutError, FoundTask, Unsupported
 from kernel_gym.imports.readers.known import get_reader
 from kernel_gym.imports.readers.own_files import OwnReader, parse_command
+from kernel_gym.imports.recorded.problem import Origin, RecordedProblem
+from kernel_gym.imports.recorded.templates import CallTemplate
+from kernel_gym.tasks.names import Mode
+from kernel_gym.tasks.prompting import prompt
+from kernel_gym.tasks.task import Task
 
 KERNEL = Path(__file__).parents[3] / "examples" / "record"
+EXTENSION = KERNEL.with_name("record_hip")
 
 
 @pytest.mark.parametrize(
@@ -52,7 +58,7 @@ def test_the_functions_that_the_tests_use_are_recorded():
         (
             "from torch.utils.cpp_extension import load\nf = load('f', 'f.hip').f",
             "from k import f\nf(1)",
-            "extension: k.py builds one, and only Triton kernels are recorded; write its operation",
+            "extension: k.py builds one of files; a candidate is one file",
         ),
         ("import triton\n@triton.jit\ndef f(x): pass", "print(1)", "no call"),
     ],
@@ -63,6 +69,25 @@ def test_a_file_without_a_kernel_or_a_call_has_a_reason(tmp_path, kernel, test, 
     (found,) = OwnReader("own-k", "k.py", "pytest test_k.py").entries(tmp_path)
     assert isinstance(found, Unsupported)
     assert found.reason.startswith(reason)
+
+
+def test_a_file_that_builds_an_extension_is_a_task_in_hip():
+    (found,) = OwnReader("own-x", "scaled_add.py", "pytest test_scaled_add.py").entries(EXTENSION)
+    assert isinstance(found, FoundTask)
+    assert (found.mode, found.details["functions"]) == (Mode.HIP2HIP, ["scaled_add"])
+
+
+def test_the_start_kernel_of_an_extension_is_a_module_in_python():
+    source = (EXTENSION / "scaled_add.py").read_text()
+    call = {"function": "extension.scaled_add", "args": [], "kwargs": {}, "tensors": []}
+    template = CallTemplate.from_json({"call": call, "shapes": [], "axes": [], "grid": None})
+    origin = Origin("own-x", "x", "own", "one line", "", source, ("extension",))
+    task = Task(RecordedProblem(origin, [template], ()), Mode.HIP2HIP)
+    assert task.start_source == source
+    text = prompt(task, "a device")
+    assert text.count("scaled_add_kernel<<<") == 1
+    assert "HIP kernels, which one call of `load_inline` builds" in text
+    assert text.rstrip().endswith("in one ```python block.")
 
 
 def test_a_missing_file_is_named(tmp_path):
@@ -80,7 +105,7 @@ def test_a_program_in_hip_is_refused_with_the_cure(tmp_path):
     arguments = ["new", str(program), "--record", "./main"]
     refused = CliRunner().invoke(app, arguments, env={"COLUMNS": "999"})
     assert refused.exit_code == 2
-    assert "only Triton kernels are recorded; write its operation as a PyTorch" in refused.output
+    assert "only calls from Python are recorded; write its operation as a PyTorch" in refused.output
 
 
 @pytest.mark.slow
@@ -92,3 +117,28 @@ def test_the_command_admits_the_example(tmp_path, monkeypatch):
     assert ended.returncode == 0, ended.stderr
     assert json.loads(ended.stdout)["task"] == "own-swish-gate/swish_gate"
     assert json.loads(ended.stdout)["status"] == "admitted"
+
+
+@pytest.mark.sweep  # a minute: PyTorch's headers are compiled for both sides of the extension
+def test_calls_of_an_extension_itself_are_recorded(tmp_path, monkeypatch):
+    monkeypatch.setenv("KERNEL_GYM_IMPORTS", str(tmp_path / "imports"))
+    source = (EXTENSION / "scaled_add.py").read_text()
+    tests = (EXTENSION / "test_scaled_add.py").read_text()
+    tests = tests.replace("import scaled_add", "import extension")
+    tests = tests.replace("(scaled_add(", "(extension.scaled_add(")
+    (tmp_path / "scaled_add.py").write_text(source)
+    (tmp_path / "test_scaled_add.py").write_text(tests)
+    tool = str(Path(sys.executable).parent / "kernel-gym")
+
+    def run(*words):
+        command = [tool, *words, "--json"]
+        return json.loads(subprocess.run(command, cwd=tmp_path, capture_output=True).stdout)
+
+    made = run("new", "scaled_add.py", "--record", "pytest test_scaled_add.py")
+    assert (made["task"], made["status"]) == ("own-scaled-add/scaled_add", "admitted")
+    wrong = source.replace("+ factor *", "+ 0.999f * factor *")
+    (tmp_path / "wrong.py").write_text(wrong)
+    device = ("--device", "sim:gfx942", "--seed", "0")
+    for file, outcome in (("scaled_add.py", "passed"), ("wrong.py", "wrong_values")):
+        evaluation = run("check", made["task"], file, *device)["evaluation"]
+        assert evaluation["outcome"] == outcome, evaluation["message"]
