@@ -60,9 +60,8 @@ def new(
     """Make a task of a PyTorch module or function. Exit code 1 when admission refuses it.
 
     The code runs in a confined process. What is written is a problem folder that you may edit.
-    With --record a file of Triton kernels, or one that builds an extension in HIP with load_inline,
-    becomes a task: its tests run, and their calls of its functions are recorded. Its sources stay
-    where they are.
+    With --record a file of Triton kernels, or one that builds an extension in HIP, becomes a task:
+    its tests run, and their calls are recorded. Its sources stay where they are.
 
     Examples: kernel-gym new my_model.py:Block --inputs my_model.py:make_inputs
     kernel-gym new my_kernel.py --record "pytest test_my_kernel.py"
