@@ -44,7 +44,7 @@ def outside(
     """Run Triton's tutorials and other people's suites on the simulated GPU.
 
     KERNEL_GYM_CHECKOUTS names a folder with checkouts: triton, rocm-examples, Liger-Kernel,
-    flash-linear-attention, aiter, FlagGems, HeCBench, TritonBench. HIP programs are built in them.
+    flash-linear-attention, aiter, FlagGems, HeCBench, TritonBench, hip-tests (with HIP and clr beside it). HIP programs are built in them.
     A second call continues where the first one has ended. It writes outside.json and outside.md.
 
     Example: KERNEL_GYM_CHECKOUTS=../checkouts python -m benchmarks outside --out outside

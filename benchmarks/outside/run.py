@@ -73,7 +73,7 @@ def run_program(program: Program, settings: SimSettings, limits: OutsideLimits) 
     if result["exit_code"]:
         reason, detail = reason_of(result, printed)
         return record | _ended(program, "failed", reason + tolerant, detail, result)
-    if not has_computed(result):
+    if program.needs_work and not has_computed(result):
         last = inert_line(printed.strip().rpartition("\n")[2], MAX_REASON_CHARACTERS)
         asked = any(process["host"] == "hip" for process in result["processes"])
         outcome = "skipped" if asked else "failed"  # it has asked the device and may not need it

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from benchmarks.outside import hip_tests
 from benchmarks.outside.cases import SMALL_VARIABLE
 
 CHECKOUTS = "KERNEL_GYM_CHECKOUTS"
@@ -74,6 +75,7 @@ class Program:
         has_cases: Whether the command is pytest with the plugin `cases`.
         is_long: Whether it has the time of several programs, as a test file and a tutorial with
             its series of measurements have.
+        needs_work: Whether it passes only if the GPU has computed: tests of calls do not.
         paths: Further folders for Python's modules.
         variables: Environment variables.
     """
@@ -85,6 +87,7 @@ class Program:
     build: tuple[str, ...] = ()
     has_cases: bool = False
     is_long: bool = False
+    needs_work: bool = True
     paths: tuple[Path, ...] = ()
     variables: Mapping[str, str] = field(default_factory=dict)
 
@@ -230,6 +233,18 @@ def reduced(words: list[str]) -> tuple[str, ...]:
     return tuple(small)
 
 
+def _hip_tests(checkout: Path) -> Iterator[Program]:
+    for file in hip_tests.drawn_files(checkout, SEED):
+        yield Program(
+            "hip-tests",
+            str(file.relative_to(checkout / "catch" / "unit")),
+            file.parent,
+            hip_tests.run_words(checkout, file),
+            hip_tests.build_words(checkout, file),
+            needs_work=False,
+        )
+
+
 SUITES: dict[str, Callable[[Path], Iterator[Program]]] = {
     "triton": _tutorials,
     "rocm-examples": _examples,
@@ -239,5 +254,6 @@ SUITES: dict[str, Callable[[Path], Iterator[Program]]] = {
     "FlagGems": _flaggems,
     "HeCBench": _hecbench,
     "TritonBench": _tritonbench,
+    "hip-tests": _hip_tests,
 }
 """The function that finds the programs of a checkout, by the checkout's name."""

@@ -36,6 +36,8 @@ _WITH_VALUE = (
 _DROPPED = ("-hc", "--amdgpu-target", "-use_fast_math", "--use-staticlib", "--use-sharedlib")
 _SEARCHES, _SYSTEM = ("-I", "-isystem"), "/usr/include"
 """HIP's headers may lie there. The compiler must not search that folder before those of C++."""
+OLDEST_MAJOR = 5
+"""The major version of HIP that the device library is of."""
 HEADERS = Path(__file__).with_name("include")
 """Headers of later HIP versions."""
 
@@ -79,6 +81,8 @@ def command(words: Sequence[str], chain: HipToolchain, arch: str, libraries: Pat
     if not any(word.startswith("-g") for word in words):
         own += ["-Xarch_device", "-gline-tables-only"]
     translated, has_sources = _translated(words)
+    if _major(words, chain) > OLDEST_MAJOR:
+        own += ["-include", str(HEADERS / "later_device_library.h")]
     if not set(words) & {*_NO_LINK, *_NO_COMPILE}:
         own += ["--hip-link", f"-L{libraries}", f"-Wl,-rpath,{libraries}"]
         # Libraries of a distribution ask for versions of symbols; the runtime has none.
@@ -140,8 +144,8 @@ def _major(words: Sequence[str], chain: HipToolchain) -> int:
         header = folder / "hip" / "hip_version.h"
         if header.is_file():
             stated = re.search(r"HIP_VERSION_MAJOR\s+(\d+)", header.read_text(errors="replace"))
-            return min(max(int(stated[1]), 5), 7) if stated else 5
-    return 5
+            return min(max(int(stated[1]), OLDEST_MAJOR), 7) if stated else OLDEST_MAJOR
+    return OLDEST_MAJOR
 
 
 def _changed_headers(chain: HipToolchain) -> tuple[str, ...]:

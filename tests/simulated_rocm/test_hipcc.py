@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -56,3 +57,19 @@ def test_the_runtime_has_the_major_version_of_the_headers(chain, tmp_path):
     header.write_text("#define HIP_VERSION_MAJOR 6\n#define HIP_VERSION_MINOR 2\n")
     for words in ([f"-I{tmp_path}"], ["-I", str(tmp_path)], ["-isystem", str(tmp_path)]):
         assert "-l:libamdhip64.so.6" in made(chain, *words, "main.cpp", "-o", "program")
+
+
+def test_programs_for_later_headers_have_what_the_device_library_lacks(chain, tmp_path):
+    (tmp_path / "hip").mkdir()
+    (tmp_path / "hip" / "hip_version.h").write_text("#define HIP_VERSION_MAJOR 6\n")
+    source = tmp_path / "clock.hip"
+    declared = 'extern "C" __device__ unsigned long long __ockl_steadyctr_u64();'
+    kernel = "__global__ void read(unsigned long long* at) { *at = __ockl_steadyctr_u64(); }"
+    source.write_text(f"#include <hip/hip_runtime.h>\n{declared}\n{kernel}\n")
+    words = ("--cuda-device-only", str(source), "-o", str(tmp_path / "clock.co"))
+    later = made(chain, *words, f"-isystem{tmp_path}", "-isystem", str(tmp_path))
+    assert subprocess.run(later, capture_output=True).returncode == 0
+    assert (
+        b"undefined hidden symbol"
+        in subprocess.run(made(chain, *words), capture_output=True).stderr
+    )
