@@ -15,6 +15,7 @@ _EXCEPTION = re.compile(
 )
 """A line with an uncaught exception, as Python or pytest prints it."""
 _RULES = (
+    (r"^test cases: .* failed.*", "its own assertion"),
     (
         r"cannot find -l(\S+)|unable to find library -l(\S+)|cannot find HIP Standard Parallelism",
         "needs a library",

@@ -9,30 +9,51 @@ namespace {
 char context_of_its_own;  // its address stands for every context
 enum : int { kLimits = 3, kUnsupportedLimit = 215 };
 std::atomic<size_t> limits[kLimits] = {{1024}, {4 << 20}, {8 << 20}};  // stack, printf, malloc
+
+// An error unless it is the number of the only device.
+int check_device(int ordinal) { return hip_note(ordinal == 0 ? kSuccess : kInvalidDevice); }
 }
 
 extern "C" {
 
-int hipDeviceCanAccessPeer(int* can, int, int) { return hip_store(can, 0); }
-int hipDeviceEnablePeerAccess(int, unsigned) { return hip_note(kPeerAccessUnsupported); }
-int hipDeviceDisablePeerAccess(int) { return hip_note(kPeerAccessUnsupported); }
-int hipDeviceGetP2PAttribute(int* value, int, int, int) { return hip_store(value, 0); }
-int hipChooseDevice(int* ordinal, const void*) { return hip_store(ordinal, 0); }
+// There is no other device.
+int hipDeviceCanAccessPeer(int* can, int ordinal, int peer) {
+  if (!can) return hip_note(kInvalidValue);
+  return check_device(ordinal) ?: check_device(peer) ?: hip_store(can, 0);
+}
+int hipDeviceEnablePeerAccess(int, unsigned flags) {
+  return hip_note(flags ? kInvalidValue : kInvalidDevice);
+}
+int hipDeviceDisablePeerAccess(int) { return hip_note(kInvalidDevice); }
+int hipDeviceGetP2PAttribute(int* value, int, int, int) {
+  return hip_note(value ? kInvalidDevice : kInvalidValue);
+}
+int hipChooseDevice(int* ordinal, const void* wanted) {
+  return wanted ? hip_store(ordinal, 0) : hip_note(kInvalidValue);
+}
 int hipChooseDeviceR0600(int* ordinal, const void* wanted) {
   return hipChooseDevice(ordinal, wanted);
 }
-int hipDeviceComputeCapability(int* major, int* minor, int) {
-  return hip_store(major, 9) ?: hip_store(minor, device().minor);
+int hipDeviceComputeCapability(int* major, int* minor, int ordinal) {
+  return check_device(ordinal) ?: hip_store(major, 9) ?: hip_store(minor, device().minor);
 }
-int hipDeviceGetPCIBusId(char* id, int length, int) {
+int hipDeviceGetPCIBusId(char* id, int length, int ordinal) {
+  if (const int wrong = check_device(ordinal)) return wrong;
   if (!id || length <= 0) return hip_note(kInvalidValue);
   std::snprintf(id, length, "0000:00:00.0");
   return kSuccess;
 }
-int hipDeviceGetByPCIBusId(int* ordinal, const char*) { return hip_store(ordinal, 0); }
-int hipDeviceGetUuid(char* uuid, int) {
+int hipDeviceGetByPCIBusId(int* ordinal, const char* id) {
+  unsigned part[4] = {1, 1, 1, 1};
+  if (!id || std::sscanf(id, "%4x:%2x:%2x.%1x", part, part + 1, part + 2, part + 3) < 4)
+    return hip_note(kInvalidValue);
+  if (part[0] | part[1] | part[2] | part[3]) return hip_note(kInvalidValue);
+  return hip_store(ordinal, 0);
+}
+int hipDeviceGetUuid(char* uuid, int ordinal) {
+  if (const int wrong = check_device(ordinal)) return wrong;
   if (!uuid) return hip_note(kInvalidValue);
-  std::memcpy(uuid, "kernel-gym-sim-0", 16);
+  std::memcpy(uuid, kUuid, 16);
   return kSuccess;
 }
 int hipDeviceGetLimit(size_t* value, int limit) {
@@ -53,7 +74,8 @@ int hipSetValidDevices(int*, int) { return kSuccess; }
 int hipProfilerStart() { return kSuccess; }
 int hipProfilerStop() { return kSuccess; }
 
-int hipCtxCreate(void** context, unsigned, int) {
+int hipCtxCreate(void** context, unsigned, int ordinal) {
+  if (ordinal) return hip_note(kInvalidValue);
   return hip_store<void*>(context, &context_of_its_own);
 }
 int hipCtxDestroy(void*) { return kSuccess; }
@@ -62,12 +84,14 @@ int hipCtxSetCurrent(void*) { return kSuccess; }
 int hipCtxPushCurrent(void*) { return kSuccess; }
 int hipCtxPopCurrent(void** context) { return hipCtxCreate(context, 0, 0); }
 int hipCtxGetDevice(int* ordinal) { return hip_store(ordinal, 0); }
-int hipDevicePrimaryCtxRetain(void** context, int) { return hipCtxCreate(context, 0, 0); }
-int hipDevicePrimaryCtxRelease(int) { return kSuccess; }
-int hipDevicePrimaryCtxReset(int) { return kSuccess; }
-int hipDevicePrimaryCtxSetFlags(int, unsigned) { return kSuccess; }
-int hipDevicePrimaryCtxGetState(int, unsigned* flags, int* active) {
-  return hip_store(flags, 0u) ?: hip_store(active, 1);
+int hipDevicePrimaryCtxRetain(void** context, int ordinal) {
+  return check_device(ordinal) ?: hipCtxCreate(context, 0, 0);
+}
+int hipDevicePrimaryCtxRelease(int ordinal) { return check_device(ordinal); }
+int hipDevicePrimaryCtxReset(int ordinal) { return check_device(ordinal); }
+int hipDevicePrimaryCtxSetFlags(int ordinal, unsigned) { return check_device(ordinal); }
+int hipDevicePrimaryCtxGetState(int ordinal, unsigned* flags, int* active) {
+  return check_device(ordinal) ?: hip_store(flags, 0u) ?: hip_store(active, 1);
 }
 
 }  // extern "C"

@@ -262,7 +262,8 @@ int hipPointerGetAttributes(PointerAttributes* attributes, const void* pointer) 
   if (visible) attributes->host_pointer = const_cast<void*>(pointer);
   return kSuccess;
 }
-int hipMemAdvise(const void* pointer, size_t size, int advice, int) {
+int hipMemAdvise(const void* pointer, size_t size, int advice, int ordinal) {
+  if (ordinal != 0 && ordinal != -1) return hip_note(kInvalidDevice);  // -1 is the host
   const bool known = (advice >= 1 && advice <= 6) || advice == 100 || advice == 101;
   return hip_note(known && is_managed_range(pointer, size) ? kSuccess : kInvalidValue);
 }

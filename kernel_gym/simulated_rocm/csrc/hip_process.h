@@ -22,7 +22,6 @@ enum : int {
   kIllegalState = 401,
   kNotFound = 500,
   kNotReady = 600,
-  kPeerAccessUnsupported = 217,
   kDestroyed = 709,
   kAlreadyRegistered = 712,
   kNotRegistered = 713,

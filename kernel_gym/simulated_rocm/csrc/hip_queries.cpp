@@ -172,8 +172,12 @@ int hipDeviceGetAttribute(int* value, int number, int ordinal) {
   if (!value) return hip_note(kInvalidValue);
   return hip_note(ordinal == 0 ? attribute(number, value) : kInvalidDevice);
 }
-int hipDeviceSetCacheConfig(int) { return kSuccess; }
-int hipDeviceSetSharedMemConfig(int) { return kSuccess; }
+int hipDeviceSetCacheConfig(int config) {
+  return hip_note(config >= 0 && config <= 3 ? kSuccess : kInvalidValue);
+}
+int hipDeviceSetSharedMemConfig(int config) {
+  return hip_note(config >= 0 && config <= 2 ? kSuccess : kInvalidValue);
+}
 int hipDeviceReset() { return kSuccess; }
 int hipSetDeviceFlags(unsigned flags) {
   const unsigned schedule = flags & 7;  // auto, spin, yield or blocking
@@ -243,6 +247,7 @@ int hipGetDevicePropertiesR0600(PropertiesR0600* properties, int ordinal) {
   answer.unified = answer.concurrent_kernels = answer.cooperative = 1;
   answer.managed = answer.concurrent_managed = answer.native_atomics = has_managed();
   answer.can_map_host = answer.host_register = answer.pools = answer.ecc = 1;
+  std::memcpy(answer.uuid, kUuid, sizeof answer.uuid);
   std::memcpy(properties, &answer, sizeof answer);
   return kSuccess;
 }

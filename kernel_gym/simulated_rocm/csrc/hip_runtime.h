@@ -11,6 +11,8 @@ struct Dim3 {
   uint32_t x, y, z;
 };
 
+inline constexpr char kUuid[] = "kernel-gym-sim-0";  // 16 bytes of the only device
+
 Callbacks& gpu();       // brings the device up at the first call
 const Device& device();
 int hip_note(int error);  // remembers an error for hipGetLastError
