@@ -266,6 +266,10 @@ def test_the_command_is_what_the_makefile_runs(tmp_path):
             "needs a library",
         ),
         ("make: /opt/rocm/llvm/bin/llvm-mc: No such file or directory", "needs a tool or a file"),
+        (
+            "sh: 1: rocm_agent_enumerator: not found\ntest cases: 4 | 2 passed | 2 failed",
+            "its own assertion",
+        ),
         ("core.py: UserWarning: tl.make_block_ptr is old\nValueError: no", "an exception"),
         (
             "triton.runtime.errors.OutOfResources: out of resource: shared memory, Required: 81920",
