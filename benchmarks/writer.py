@@ -246,7 +246,8 @@ def samples_page(rows: list[CorpusRow], when: str, count: int, seed: int = 0) ->
     parts = [
         "# Samples of a policy that writes kernels",
         f"`python -m benchmarks writer RUN` drew these {len(drawn)} of {len(rows)} replies to "
-        f"held-out graphs, {when} of `{GPU}.toml`, by seed {seed}. They are not chosen. "
+        f"held-out graphs, {when} of `{GPU}.toml`, by seed {seed}. "
+        "They were not selected by hand. "
         "[Training](training-writer.md#what-writer_gputoml-learns) says how they were made.",
     ]
     for row in drawn:

@@ -98,6 +98,12 @@ def test_a_suite_of_exploits_that_is_not_there_is_bad_input(tmp_path):
     assert "no such folder" in refused.output
 
 
+@pytest.mark.parametrize("kind", [(), ("--agents",), ("--generate", "1")])
+def test_a_name_that_selects_no_exploit_is_bad_input(kind):
+    refused = run("exploits", "--only", "no_such_name*", "--device", DEVICE, *kind, code=2)
+    assert "matches 'no_such_name*'" in refused.output
+
+
 def test_one_exploit_is_blocked_and_told():
     result = run("exploits", "--only", "c01_uninit*", "--device", DEVICE, "--json")
     data = json.loads(result.stdout)
