@@ -11,6 +11,7 @@ from benchmarks.judges_page import judges_pages, stored_rows
 from kernel_gym.errors import InputError
 from kernel_gym.judges import corpus
 from kernel_gym.judges.adapter import NAMES, load_adapter
+from kernel_gym.judges.own import NAME
 from kernel_gym.judges.page import kind_table, matrix_page, score_table
 from kernel_gym.judges.report import (
     ErrorRate,
@@ -125,6 +126,20 @@ def test_stored_rows_are_of_one_commit_and_of_this_corpus():
         own = [one for one in rows if one.judge == judge]
         assert {one.digest for one in own} == quick, judge
         assert len({(one.commit, one.runner) for one in own}) == 1, judge
+
+
+def test_a_judge_stored_as_whole_has_every_candidate_of_one_commit():
+    rows = stored_rows(ROOT / STORED / "whole")
+    assert len({one.runner for one in rows}) == 1
+    assert not any(one.runner.endswith("+") for one in rows), "the tree that made them was changed"
+    every = {one.digest for one in (*corpus.candidates(), *corpus.against_itself())}
+    compared = {one.judge: one.commit for one in stored_rows(ROOT / STORED)}
+    for judge in {one.judge for one in rows}:
+        own = [one for one in rows if one.judge == judge]
+        assert {one.digest for one in own} == every, judge
+        assert len(own) == len(every), judge
+        if judge != NAME:  # our commit is that of the tree
+            assert {one.commit for one in own} == {compared[judge]}, judge
 
 
 def test_the_pages_have_the_stored_rows():
