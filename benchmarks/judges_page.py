@@ -15,7 +15,8 @@ from kernel_gym.judges.verdicts import JudgeVerdict, read_verdicts
 
 ROWS = Path("benchmarks/results/judges")
 """Files of rows on the quick set, one a judge, relative to a checkout. `whole/` has those on the
-whole corpus, `outside/` those on corpora of others."""
+whole corpus, `third/` those of judges that ran only its held-out third, `outside/` those on corpora
+of others."""
 PAGES = ("docs/judges.md", "docs/judges/settings.md", "docs/judges/outside.md")
 RENEW = "python -m benchmarks renew"
 
@@ -31,7 +32,8 @@ def judges_pages(root: Path = Path()) -> dict[Path, str]:
     """
     rows = present_rows(stored_rows(root / ROWS))
     whole = present_rows(stored_rows(root / ROWS / "whole"))
-    parts = _parts(rows, whole, stored_rows(root / ROWS / "outside"))
+    third = present_rows(stored_rows(root / ROWS / "third"))
+    parts = _parts(rows, whole, third, stored_rows(root / ROWS / "outside"))
     texts = {root / page: (root / page).read_text(encoding="utf-8") for page in PAGES}
     for name, part in parts.items():
         mark = MARK.format(name, RENEW)
@@ -43,7 +45,10 @@ def judges_pages(root: Path = Path()) -> dict[Path, str]:
 
 
 def _parts(
-    rows: Sequence[JudgeVerdict], whole: Sequence[JudgeVerdict], outside: Sequence[JudgeVerdict]
+    rows: Sequence[JudgeVerdict],
+    whole: Sequence[JudgeVerdict],
+    third: Sequence[JudgeVerdict],
+    outside: Sequence[JudgeVerdict],
 ) -> dict[str, str]:
     compared = quick_rows(rows)
     commit = commit_lines(rows)
@@ -53,10 +58,10 @@ def _parts(
         "held-out": score_table(scores(held_out(compared))),
         "whole": score_table(scores(whole)),
         "whole kinds": kind_table(whole),
-        "whole held-out": score_table(scores(held_out(whole))),
-        "whole commit": commit_lines(whole) + repeated_line(rows, whole),
+        "whole held-out": score_table(scores([*held_out(whole), *third])),
+        "whole commit": commit_lines([*whole, *third]) + repeated_line(rows, [*whole, *third]),
         "commit": commit,
-        "settings": "\n".join([commit, *(_settings(name, rows, whole) for name in NAMES)]),
+        "settings": "\n".join([commit, *(_settings(name, rows, whole, third) for name in NAMES)]),
         "outside": "\n".join(_outside(corpus, outside) for corpus in CORPORA),
     }
 
@@ -94,16 +99,24 @@ def stored_rows(folder: Path = ROWS) -> list[JudgeVerdict]:
     return read_verdicts(sorted(folder.glob("*.jsonl")))
 
 
-def _settings(name: str, rows: Sequence[JudgeVerdict], whole: Sequence[JudgeVerdict]) -> str:
+def _settings(
+    name: str,
+    rows: Sequence[JudgeVerdict],
+    whole: Sequence[JudgeVerdict],
+    third: Sequence[JudgeVerdict],
+) -> str:
     """Returns the section of a judge: its choices, and the commands that repeat its rows."""
     adapter: JudgeAdapter = load_adapter(name)
     commits = {row.commit for row in rows if row.judge == name}
     lines = [f"### {name}", "", adapter.settings, "", "```sh"]
     for commit in sorted(commits) or [""]:
         lines.append(getattr(adapter, "install", "") or _clone(adapter, commit))
-    lines.append(f"kernel-gym judges run {name} {name} --quick --out {name}.jsonl")
+    run = f"kernel-gym judges run {name} {name}"
+    lines.append(f"{run} --quick --out {name}.jsonl")
     if any(row.judge == name for row in whole):
-        lines.append(f"kernel-gym judges run {name} {name} --out whole-{name}.jsonl")
+        lines.append(f"{run} --out whole-{name}.jsonl")
+    if any(row.judge == name for row in third):
+        lines.append(f"{run} --held-out --out third-{name}.jsonl")
     return "\n".join([*lines, "```", ""])
 
 
