@@ -7,6 +7,7 @@ from pathlib import Path
 
 from benchmarks.judges_page import RENEW
 from benchmarks.marks import filled
+from kernel_gym.judges.corpus import ITSELF
 from kernel_gym.judges.report import JudgeScore, quick_rows, scores
 from kernel_gym.judges.verdicts import JudgeVerdict
 
@@ -25,8 +26,15 @@ def readme_page(text: str, rows: Sequence[JudgeVerdict]) -> str:
     Raises:
         InputError: The README lacks its mark.
     """
-    judged = {score.judge: score for score in scores(quick_rows(rows))}
-    lines = ["| judge | right refused | wrong accepted | cheats accepted |", "|---|--:|--:|--:|"]
+    compared = quick_rows(rows)
+    judged = {score.judge: score for score in scores(compared)}
+    number = len({row.candidate for row in compared if not row.candidate.endswith(f"/{ITSELF}")})
+    lines = [
+        f"Quick set, {number} candidates:",
+        "",
+        "| judge | right refused | wrong accepted | cheats accepted |",
+        "|---|--:|--:|--:|",
+    ]
     for name in SHOWN:
         score = judged[name]
         rates = (score.refused_right, score.accepted_wrong, score.accepted_cheats)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,7 +15,8 @@ from kernel_gym.judges.verdicts import JudgeVerdict, read_verdicts
 
 ROWS = Path("benchmarks/results/judges")
 """Files of rows on the quick set, one a judge, relative to a checkout. `whole/` has those on the
-whole corpus, `outside/` those on corpora of others."""
+whole corpus, `third/` those of judges that ran only its held-out third, `outside/` those on corpora
+of others."""
 PAGES = ("docs/judges.md", "docs/judges/settings.md", "docs/judges/outside.md")
 RENEW = "python -m benchmarks renew"
 
@@ -30,7 +32,8 @@ def judges_pages(root: Path = Path()) -> dict[Path, str]:
     """
     rows = present_rows(stored_rows(root / ROWS))
     whole = present_rows(stored_rows(root / ROWS / "whole"))
-    parts = _parts(rows, whole, stored_rows(root / ROWS / "outside"))
+    third = present_rows(stored_rows(root / ROWS / "third"))
+    parts = _parts(rows, whole, third, stored_rows(root / ROWS / "outside"))
     texts = {root / page: (root / page).read_text(encoding="utf-8") for page in PAGES}
     for name, part in parts.items():
         mark = MARK.format(name, RENEW)
@@ -42,34 +45,53 @@ def judges_pages(root: Path = Path()) -> dict[Path, str]:
 
 
 def _parts(
-    rows: Sequence[JudgeVerdict], whole: Sequence[JudgeVerdict], outside: Sequence[JudgeVerdict]
+    rows: Sequence[JudgeVerdict],
+    whole: Sequence[JudgeVerdict],
+    third: Sequence[JudgeVerdict],
+    outside: Sequence[JudgeVerdict],
 ) -> dict[str, str]:
     compared = quick_rows(rows)
-    commit = _commits(rows)
+    commit = commit_lines(rows)
     return {
         "rates": score_table(scores(compared)),
         "kinds": kind_table(compared),
         "held-out": score_table(scores(held_out(compared))),
         "whole": score_table(scores(whole)),
-        "whole held-out": score_table(scores(held_out(whole))),
+        "whole kinds": kind_table(whole),
+        "whole held-out": score_table(scores([*held_out(whole), *third])),
+        "whole commit": commit_lines([*whole, *third]) + repeated_line(rows, [*whole, *third]),
         "commit": commit,
-        "settings": "\n".join([commit, *(_settings(name, rows) for name in NAMES)]),
+        "settings": "\n".join([commit, *(_settings(name, rows, whole, third) for name in NAMES)]),
         "outside": "\n".join(_outside(corpus, outside) for corpus in CORPORA),
     }
 
 
-def _commits(rows: Sequence[JudgeVerdict]) -> str:
-    """Returns which commit of kernel-gym made the rows; ours names its commit itself."""
-    judges: dict[str, list[str]] = {}
-    for judge, runner in sorted({(row.judge, row.runner) for row in rows}):
-        judges.setdefault(runner, []).append(judge)
+def commit_lines(rows: Sequence[JudgeVerdict]) -> str:
+    """Returns how many rows each judge has, and which commit of kernel-gym made them."""
+    counts = Counter((row.judge, row.runner) for row in rows)
+    judges: dict[tuple[str, int], list[str]] = {}
+    for (judge, runner), number in sorted(counts.items()):
+        judges.setdefault((runner, number), []).append(judge)
     lines = [
-        f"- {', '.join(names)}: kernel-gym at commit `{runner}`."
-        if runner
-        else f"- {', '.join(names)}: of earlier trees of the same day, whose commit was not kept."
-        for runner, names in sorted(judges.items(), reverse=True)
+        f"- {', '.join(names)}: {number} verdicts each, kernel-gym at commit `{runner}`."
+        for (runner, number), names in sorted(judges.items(), reverse=True)
     ]
     return "\n".join(lines) + "\n"
+
+
+def repeated_line(rows: Sequence[JudgeVerdict], whole: Sequence[JudgeVerdict]) -> str:
+    """Returns how many verdicts the run on the whole corpus repeats, and which it does not."""
+    first = {(row.judge, row.digest): row.answer for row in rows}
+    both = [(row, first.get((row.judge, row.digest))) for row in whole]
+    repeated = [(row, answer) for row, answer in both if answer is not None]
+    changed = [
+        f"{row.judge} on `{row.candidate}` ({answer}, then {row.answer})"
+        for row, answer in repeated
+        if row.answer is not answer
+    ]
+    named = f": {', '.join(changed)}" if changed else ""
+    number = f"{len(repeated)} verdicts of the quick set were made again"
+    return f"- {number}, {len(changed)} differ{named}.\n"
 
 
 def stored_rows(folder: Path = ROWS) -> list[JudgeVerdict]:
@@ -77,14 +99,24 @@ def stored_rows(folder: Path = ROWS) -> list[JudgeVerdict]:
     return read_verdicts(sorted(folder.glob("*.jsonl")))
 
 
-def _settings(name: str, rows: Sequence[JudgeVerdict]) -> str:
-    """Returns the section of a judge: its choices, and the commands that repeat its row."""
+def _settings(
+    name: str,
+    rows: Sequence[JudgeVerdict],
+    whole: Sequence[JudgeVerdict],
+    third: Sequence[JudgeVerdict],
+) -> str:
+    """Returns the section of a judge: its choices, and the commands that repeat its rows."""
     adapter: JudgeAdapter = load_adapter(name)
     commits = {row.commit for row in rows if row.judge == name}
     lines = [f"### {name}", "", adapter.settings, "", "```sh"]
     for commit in sorted(commits) or [""]:
         lines.append(getattr(adapter, "install", "") or _clone(adapter, commit))
-    lines.append(f"kernel-gym judges run {name} {name} --quick --out {name}.jsonl")
+    run = f"kernel-gym judges run {name} {name}"
+    lines.append(f"{run} --quick --out {name}.jsonl")
+    if any(row.judge == name for row in whole):
+        lines.append(f"{run} --out whole-{name}.jsonl")
+    if any(row.judge == name for row in third):
+        lines.append(f"{run} --held-out --out third-{name}.jsonl")
     return "\n".join([*lines, "```", ""])
 
 

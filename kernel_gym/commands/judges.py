@@ -107,6 +107,9 @@ def run(
         Path | None, typer.Argument(help="The judge's checkout; ours needs none.", exists=True)
     ] = None,
     quick: Quick = False,
+    held_out: Annotated[
+        bool, typer.Option("--held-out", help="The third that a seed draws, by name.")
+    ] = False,
     out: Annotated[
         Path | None, typer.Option(dir_okay=False, help="A file of JSON lines for the rows.")
     ] = None,
@@ -143,7 +146,7 @@ def run(
         adapter = None if name == NAME else load_adapter(name)
         if adapter is not None and checkout is None:
             raise typer.BadParameter(f"{name} needs the folder of its checkout")
-        chosen = _corpus(quick) if outside is None else for_judge(outside, adapter)
+        chosen = _corpus(quick, held_out) if outside is None else for_judge(outside, adapter)
         if only:
             chosen = tuple(one for one in chosen if one.name.startswith(tuple(only)))
         file = RowFile(out, resume, show_line)
@@ -157,11 +160,20 @@ def run(
             show_line(line)
 
 
-def _corpus(quick: bool) -> tuple[Candidate, ...]:
-    """Returns the corpus, or the quick set, with the kernels that are judged against themselves."""
+def _corpus(quick: bool, held_out: bool) -> tuple[Candidate, ...]:
+    """Returns the corpus or a part of it.
+
+    Args:
+        quick: Only the quick set.
+        held_out: Only the held-out third. Without it, the kernels that are judged against
+            themselves come last.
+    """
     from kernel_gym.judges import corpus
 
-    return (*(corpus.quick() if quick else corpus.candidates()), *corpus.against_itself())
+    chosen = corpus.quick() if quick else corpus.candidates()
+    if held_out:
+        return tuple(one for one in chosen if one.held_out)
+    return (*chosen, *corpus.against_itself())
 
 
 @app.command()

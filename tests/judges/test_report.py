@@ -11,6 +11,7 @@ from benchmarks.judges_page import judges_pages, stored_rows
 from kernel_gym.errors import InputError
 from kernel_gym.judges import corpus
 from kernel_gym.judges.adapter import NAMES, load_adapter
+from kernel_gym.judges.own import NAME
 from kernel_gym.judges.page import kind_table, matrix_page, score_table
 from kernel_gym.judges.report import (
     ErrorRate,
@@ -125,6 +126,25 @@ def test_stored_rows_are_of_one_commit_and_of_this_corpus():
         own = [one for one in rows if one.judge == judge]
         assert {one.digest for one in own} == quick, judge
         assert len({(one.commit, one.runner) for one in own}) == 1, judge
+
+
+def test_a_judge_stored_on_a_larger_set_has_all_of_it_at_one_commit():
+    drawn = tuple(one for one in corpus.candidates() if one.held_out)
+    whole = stored_rows(ROOT / STORED / "whole")
+    third = stored_rows(ROOT / STORED / "third")
+    assert len({one.runner for one in (*whole, *third)}) == 1
+    assert not any(one.runner.endswith("+") for one in (*whole, *third))
+    compared = {one.judge: one.commit for one in stored_rows(ROOT / STORED)}
+    for rows, chosen in (
+        (whole, (*corpus.candidates(), *corpus.against_itself())),
+        (third, drawn),
+    ):
+        for judge in {one.judge for one in rows}:
+            own = [one for one in rows if one.judge == judge]
+            assert sorted(one.digest for one in own) == sorted(one.digest for one in chosen), judge
+            if judge != NAME:  # our commit is that of the tree
+                assert {one.commit for one in own} == {compared[judge]}, judge
+    assert not {one.judge for one in whole} & {one.judge for one in third}, "stored twice"
 
 
 def test_the_pages_have_the_stored_rows():

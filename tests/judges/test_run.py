@@ -7,7 +7,9 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from kernel_gym.cli import app
 from kernel_gym.errors import InputError
 from kernel_gym.judges import corpus
 from kernel_gym.judges.adapter import Reading, load_adapter, need
@@ -167,6 +169,28 @@ def test_a_line_that_is_no_row_is_refused(tmp_path):
     path.write_text(json.dumps({"judge": "x", "paid": -1}) + "\n")
     with pytest.raises(InputError, match="line 1: no verdict"):
         read_verdicts([path])
+
+
+def test_the_held_out_third_runs_alone(tmp_path):
+    lines = [
+        "from kernel_gym.judges.adapter import Reading",
+        "from kernel_gym.judges.verdicts import JudgeAnswer",
+        "class Yes:",
+        "    name = 'yes'",
+        "    def prepare(self, candidate, checkout, folder):",
+        "        (folder / 'script.py').write_text('')",
+        "        return ['script.py']",
+        "    def read(self, folder, output):",
+        "        return Reading(JudgeAnswer.ACCEPTED)",
+        "ADAPTER = Yes()",
+    ]
+    (tmp_path / "yes.py").write_text("\n".join(lines))
+    words = ["judges", "run", str(tmp_path / "yes.py"), str(tmp_path), "--held-out"]
+    out = tmp_path / "rows.jsonl"
+    answer = CliRunner().invoke(app, [*words, "--only", "excess/", "--out", str(out)])
+    assert answer.exit_code == 0, answer.output
+    drawn = [c.name for c in corpus.candidates() if c.held_out and c.name.startswith("excess/")]
+    assert [row.candidate for row in read_verdicts([out])] == drawn
 
 
 def test_an_unknown_judge_is_refused(tmp_path):

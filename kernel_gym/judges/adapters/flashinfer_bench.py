@@ -81,7 +81,8 @@ ADAPTER = ScriptedJudge(
         "trials of random inputs without a seed, atol and rtol 1e-2 for all elements. Its clock "
         "is a function of the package flashinfer, which needs CUDA: events of PyTorch stand in "
         "for it, without a cold cache. 2 calls to warm up and 5 timed ones instead of 10 and 50. "
-        "Four shapes; the speedup is the geometric mean."
+        "Four shapes; the speedup is the geometric mean. A call that launches nothing has a "
+        "modelled time of zero, by which the evaluator divides: then there is no verdict."
     ),
     needed=("flashinfer_bench/bench/evaluators/default.py",),
     script=SCRIPT,
