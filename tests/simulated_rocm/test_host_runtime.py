@@ -18,7 +18,7 @@ from kernel_gym.devices.sim.toolchain import HipToolchain, hip_toolchain
 FOLDER = Path(__file__).with_name("host_runtime")
 PROGRAMS = [
     *("memory", "streams_and_events", "properties_and_errors", "occupancy", "launches"),
-    *("symbols", "cooperative", "bad_handles", "null_pointers", "device_numbers"),
+    *("symbols", "cooperative", "bad_handles", "null_pointers", "device_numbers", "per_thread"),
 ]
 RUN = """
 import sys

@@ -202,6 +202,10 @@ int hipGetDeviceProperties(Properties* properties, int ordinal) {
   return kSuccess;
 }
 
+int hipGetDevicePropertiesR0000(Properties* properties, int ordinal) {
+  return hipGetDeviceProperties(properties, ordinal);
+}
+
 // hipDeviceProp_t of HIP 6.
 struct PropertiesR0600 {
   char name[256], uuid[16], luid[8];
