@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-_FLYDSL = re.compile(r"^[ \t]*(?:import|from)[ \t]+flydsl\b", re.MULTILINE)
+_FLYDSL = re.compile(r"^[ \t]*(?:import|from)[ \t][^#\n]*\bflydsl\b", re.MULTILINE)
 
 
 def uses_flydsl(source: str) -> bool:

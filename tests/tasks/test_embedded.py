@@ -13,6 +13,7 @@ from kernel_gym.tasks.embedded import uses_flydsl, waits_by_compiler
         ("import flydsl.compiler as flyc\n", True),
         ("import torch\nfrom flydsl import expr as fx\n", True),
         ("def f():\n    from flydsl.expr import gpu\n", True),
+        ("import torch, flydsl.expr as fx\n", True),
         ("import triton  # not flydsl\n", False),
         ("import flydsl_kernels\n", False),
     ],
