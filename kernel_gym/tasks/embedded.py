@@ -13,7 +13,7 @@ def uses_flydsl(source: str) -> bool:
 
 
 def waits_by_compiler(source: str) -> bool:
-    """Whether a compiler decides about shared memory and its waits, as it does for Triton alone.
+    """Whether a compiler allocates shared memory and waits for it, as it does in Triton alone.
 
     Args:
         source: A candidate of a task in Triton.

@@ -42,7 +42,7 @@ class InlineExtensions:
         self._judge, self._runtime = judge, runtime
         self._language = ""
         self.connection: Connection | None = None
-        """What takes the HIP calls of the extension; None without one."""
+        """Connection that takes the HIP calls of the extension; None without one."""
         stand_in: Any = ModuleType(MODULE, "PyTorch's functions, as a candidate has them.")
         stand_in.load_inline, stand_in.load = self.load_inline, _load
         stand_in.CUDA_HOME = stand_in.ROCM_HOME = None

@@ -22,7 +22,7 @@ from kernel_gym.worker.recording.named_library import named_library
 from kernel_gym.worker.recording.runtime import RecordingRuntime
 
 VERSION = "0.5."
-"""What the version that is installed begins with: the changes below are for this one."""
+"""Begin of the version that the changes below are for."""
 _LIBRARY = "libamdhip64.so.7"
 _LINKED, _TEXT = "gpu-module-to-binary{format=fatbin", "gpu-module-to-binary{format=isa"
 _OBJECT = 3
@@ -37,7 +37,7 @@ def install(runtime: RecordingRuntime, simulated: bool) -> Connection:
         simulated: Whether plans are for a simulated GPU.
 
     Returns:
-        What takes its calls of HIP.
+        The connection that takes its calls of HIP.
 
     Raises:
         BuildError: It is not installed or in another version, or the GPU is a real one.

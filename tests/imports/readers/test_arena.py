@@ -30,16 +30,16 @@ def entries(tmp_path_factory):
 
 
 def test_a_module_without_a_kernel_is_a_task_from_pytorch(entries):
-    found = entries["torch2flydsl/scale"]
-    assert isinstance(found, FoundTask)
-    assert (found.mode, found.details["class"]) == (Mode.TORCH2TRITON, "Scale")
-    assert found.files == ("tasks/torch2flydsl/scale/model.py",)
+    task = entries["torch2flydsl/scale"]
+    assert isinstance(task, FoundTask)
+    assert (task.mode, task.details["class"]) == (Mode.TORCH2TRITON, "Scale")
+    assert task.files == ("tasks/torch2flydsl/scale/model.py",)
 
 
 def test_a_kernel_in_triton_is_the_start_kernel(entries):
-    found = entries["triton2flydsl/aiter/add"]
-    assert isinstance(found, FoundTask)
-    assert (found.mode, found.details["functions"]) == (Mode.TRITON2TRITON, ["add"])
+    task = entries["triton2flydsl/aiter/add"]
+    assert isinstance(task, FoundTask)
+    assert (task.mode, task.details["functions"]) == (Mode.TRITON2TRITON, ["add"])
 
 
 @pytest.mark.parametrize(
