@@ -240,13 +240,12 @@ def figures(rows: Sequence[LanguageCost], new_entry: NewEntry) -> Subject:
         common: dict[str, Any] = {"clock": "measured", "unit": "s", "command": COMMAND}
         for field, (words, end) in _SHORT.items():
             values = [rounded(getattr(row, field), 2) for row in some]
-            kind = f"range of {', '.join(row.problem for row in some)}"
             entries.append(
                 new_entry(
                     id=f"{slug}-{end}",
                     metric=f"{language}: processor seconds of {words}",
                     value=rounded(float(statistics.mean(values)), 2),
-                    interval=FigureInterval(low=min(values), high=max(values), kind=kind),
+                    interval=FigureInterval(low=min(values), high=max(values), kind="by problem"),
                     **common,
                 )
             )

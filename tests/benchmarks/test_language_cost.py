@@ -125,7 +125,7 @@ def test_figures_are_means_with_the_range_of_the_problems():
     assert len(entries) == 8
     cold = entries["language-cost-hip-cold"]
     assert (float(cold.value), float(cold.interval.low), float(cold.interval.high)) == (1.5, 1, 2)
-    assert cold.interval.kind == "range of add, softmax"
+    assert cold.interval.kind == "by problem"
     assert float(entries["language-cost-hip-first"].value) == 9.0
     assert not any("extension" in name for name in entries)
 
