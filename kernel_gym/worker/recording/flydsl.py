@@ -7,6 +7,7 @@ each kernel is loaded as assembler text, as the simulator takes it from Triton.
 from __future__ import annotations
 
 import ctypes
+import importlib
 import importlib.metadata
 import importlib.util
 import os
@@ -58,15 +59,18 @@ def install(runtime: RecordingRuntime, simulated: bool) -> Connection:
     library.write_bytes(named_library(_LIBRARY))
     ctypes.CDLL(str(library))
     _keep_text()
+    _time_by_judge()
     return connection
 
 
 def check_installed() -> None:
-    """Checks that FlyDSL is there, in the version that this module knows.
+    """Checks that FlyDSL is there, in the version that this module knows, and what it calls.
 
     Raises:
-        BuildError: It is not.
+        BuildError: Something of this is missing.
     """
+    if importlib.util.find_spec("kernel_gym.simulated_rocm._hip_runtime") is None:
+        raise BuildError("the HIP runtime is not built: install kernel-gym from its checkout again")
     if importlib.util.find_spec("flydsl") is None:
         raise BuildError(missing_extra(ModuleNotFoundError(name="flydsl")))
     version = importlib.metadata.version("flydsl")
@@ -82,6 +86,16 @@ def _device_libraries(folder: Path) -> Path:
     for file in (Path(triton.__file__).parent / "backends" / "amd" / "lib").glob("*.bc"):
         (bitcode / file.name).symlink_to(file)
     return folder
+
+
+def _time_by_judge() -> None:
+    """Lets FlyDSL's autotuner time as Triton's does; its own waits for a clock of the GPU."""
+    autotuner: Any = importlib.import_module("flydsl.autotune")
+
+    def do_bench(call: Any, warmup: int = 5, rep: int = 25, quantiles: Any = None) -> Any:
+        return triton.testing.do_bench(call, warmup=warmup, rep=rep, quantiles=quantiles)
+
+    autotuner.do_bench = do_bench
 
 
 def _keep_text() -> None:

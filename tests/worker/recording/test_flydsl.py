@@ -122,6 +122,29 @@ def test_a_kernel_that_is_wrong_or_cheats_is_refused(evaluator, text, outcome, m
     assert message in result.message
 
 
+TUNED = """
+@autotune(configs=[Config(BLOCK=64), Config(BLOCK=256)], key=[])
+@flyc.jit
+def launch(x: fx.Tensor, y: fx.Tensor, out: fx.Tensor, BLOCK: fx.Constexpr[int]):"""
+
+
+@needs_flydsl
+@pytest.mark.slow
+def test_its_autotuner_gets_modelled_times(evaluator):
+    text = source("add").replace(
+        "out: fx.Tensor):", "out: fx.Tensor, BLOCK: fx.Constexpr[int]):", 1
+    )
+    text = text.replace("add_kernel(x, y, out).launch", "add_kernel(x, y, out, BLOCK).launch")
+    host = "@flyc.jit\ndef launch(x: fx.Tensor, y: fx.Tensor, out: fx.Tensor):"
+    assert host in text
+    text = text.replace(host, TUNED.lstrip()).replace(
+        "import torch\n", "import torch\nfrom flydsl.autotune import Config, autotune\n"
+    )
+    result = evaluator.evaluate(get_task("triton2triton/add"), text)
+    assert (result.outcome, result.message) == (Outcome.PASSED, "")
+    assert all(workload.launches == 1 for workload in result.workloads)
+
+
 def test_host_code_of_a_candidate_is_screened():
     assert screen(source("softmax"), "triton").rejection == ""
     assert "import of 'ctypes'" in screen("import ctypes\n" + source("add"), "triton").rejection
@@ -129,11 +152,18 @@ def test_host_code_of_a_candidate_is_screened():
     assert "assignment into flyc.jit" in screen(patched, "triton").rejection
 
 
-def test_without_flydsl_one_line_has_the_cure(monkeypatch):
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(
-        BuildError, match=r"^flydsl is missing; pip install 'kernel-gym\[flydsl\]'$"
-    ):
+@pytest.mark.parametrize(
+    ("missing", "line"),
+    [
+        ("flydsl", r"^flydsl is missing; pip install 'kernel-gym\[flydsl\]'$"),
+        ("kernel_gym.simulated_rocm._hip_runtime", r"^the HIP runtime is not built: install"),
+    ],
+)
+def test_what_is_missing_is_named_in_one_line_with_the_cure(monkeypatch, missing, line):
+    find = importlib.util.find_spec
+    hidden = lambda name: None if name == missing else find(name)  # noqa: E731
+    monkeypatch.setattr(importlib.util, "find_spec", hidden)
+    with pytest.raises(BuildError, match=line):
         flydsl.check_installed()
 
 
