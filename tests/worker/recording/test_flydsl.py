@@ -104,6 +104,13 @@ ATTACKS = {
         "runtime_error",
         "two recordings of one call differ",
     ),
+    "a process, by a module that FlyDSL has imported": (
+        changed("add", "BLOCK = 256\n", "BLOCK = 256\njit_function.os.fork()\n").replace(
+            "import torch\n", "import torch\nfrom flydsl.compiler import jit_function\n"
+        ),
+        "runtime_error",
+        "Operation not permitted",
+    ),
     "no such operation": (
         changed("add", "x[row, col] + y[row, col]", "fx.sum_of(x[row, col], y[row, col])"),
         "runtime_error",
