@@ -1,13 +1,14 @@
 """`python -m benchmarks language-cost FILE`: processor seconds of a kernel, by language.
 
-Candidates are judged in these languages. Programs in FlyDSL and in TileLang run on the simulated
-GPU without a judge, so they have no row. Caches are in an empty folder. An evaluation of
+Candidates are judged in these languages. Programs in TileLang run on the simulated GPU without a
+judge, so it has no row. Caches are in an empty folder. An evaluation of
 the start kernel comes first, then two of the same kernel with twice its block size: nothing has
 built that one before, so the first of them is cold and the second is warm.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import statistics
 import tempfile
@@ -27,6 +28,7 @@ from kernel_gym.commands.bench.evaluation import Seconds, measure_each
 from kernel_gym.commands.common import JsonOption, console, note, one_line_errors, print_json
 from kernel_gym.errors import InputError
 from kernel_gym.exploits.loader import with_double_block
+from kernel_gym.extras import missing_extra
 from kernel_gym.records import Outcome, Record
 from kernel_gym.storage.json_lines import append_line, drop_cut_off, read_lines
 
@@ -36,11 +38,12 @@ if TYPE_CHECKING:
 SUBJECT, DEVICE = "language-cost", "sim:gfx942"
 COMMAND = "python -m benchmarks language-cost FILE"
 PROBLEMS = ("add", "softmax", "rms_norm")
-"""Problems with a start kernel in Triton, in Gluon and in HIP."""
-LANGUAGES = ("Triton", "Gluon", "HIP", "HIP extension")
+"""Problems with a start kernel in Triton, in Gluon and in HIP, and an example in FlyDSL."""
+EXAMPLES = Path(__file__).parents[1] / "examples" / "flydsl"
+LANGUAGES = ("Triton", "Gluon", "FlyDSL", "HIP", "HIP extension")
 BUILDERS = ("compiler", "recorder")
-"""Processes that build: clang's, and the one that runs the candidate's Python. Triton and Gluon
-compile in the latter when a call is recorded, and it imports an extension."""
+"""Processes that build: clang's, and the one that runs the candidate's Python. Triton, Gluon and
+FlyDSL compile in the latter when a call is recorded, and it imports an extension."""
 _EXTENSION = Template('''import torch
 from torch.utils.cpp_extension import load_inline
 
@@ -116,7 +119,10 @@ def missing_compilers() -> dict[str, str]:
     status = device_status(DEVICE)
     lacks = "; ".join(map("{}: {}".format, status.problems, status.fixes))
     names = {"Triton": "triton", "Gluon": "triton", "HIP": "hip", "HIP extension": "hip"}
-    return {name: lacks for name, each in names.items() if each not in status.languages}
+    missing = {name: lacks for name, each in names.items() if each not in status.languages}
+    if importlib.util.find_spec("flydsl") is None:
+        missing["FlyDSL"] = missing_extra(ModuleNotFoundError(name="flydsl")) or ""
+    return missing
 
 
 @contextmanager
@@ -143,6 +149,9 @@ def source_of(language: str, problem: str) -> tuple[Task, str]:
         source = task.kernel_source if language == "Triton" else task.gluon_source
         assert source is not None  # every problem of PROBLEMS has one
         return task, source
+    if language == "FlyDSL":
+        source = (EXAMPLES / f"{problem}.py").read_text(encoding="utf-8")
+        return get_task(f"triton2triton/{problem}"), source
     task = get_task(f"hip2hip/{problem}")
     return task, task.kernel_source if language == "HIP" else extension(task)
 
@@ -231,13 +240,12 @@ def figures(rows: Sequence[LanguageCost], new_entry: NewEntry) -> Subject:
         common: dict[str, Any] = {"clock": "measured", "unit": "s", "command": COMMAND}
         for field, (words, end) in _SHORT.items():
             values = [rounded(getattr(row, field), 2) for row in some]
-            kind = f"range of {', '.join(row.problem for row in some)}"
             entries.append(
                 new_entry(
                     id=f"{slug}-{end}",
                     metric=f"{language}: processor seconds of {words}",
                     value=rounded(float(statistics.mean(values)), 2),
-                    interval=FigureInterval(low=min(values), high=max(values), kind=kind),
+                    interval=FigureInterval(low=min(values), high=max(values), kind="by problem"),
                     **common,
                 )
             )

@@ -19,6 +19,7 @@ EXTRAS = {
     "mcp": frozenset({"mcp"}),
     "openai": frozenset({"urllib3"}),
     "ray": frozenset({"ray"}),
+    "flydsl": frozenset({"flydsl"}),
 }
 """Modules that an extra installs, by their import names."""
 _BUILDS = ("torch", "triton")

@@ -22,6 +22,7 @@ _COMPILER_ERRORS = (
     "AutotunerError",
     "UnsupportedCodeError",
     "BuildError",
+    "DSLCompileError",
 )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import importlib.util
 import os
 
 import pytest
@@ -24,6 +25,7 @@ from benchmarks.language_cost import (
 )
 from kernel_gym.errors import InputError
 from kernel_gym.exploits.loader import with_double_block
+from kernel_gym.tasks.embedded import uses_flydsl
 from kernel_gym.tasks.extension import is_extension
 
 ROWS = [
@@ -83,6 +85,7 @@ def test_each_language_has_each_problem_with_another_block(language, problem):
     assert with_double_block(source) != source
     assert is_extension(source, task.language) == (language == "HIP extension")
     assert ("gluon" in source) == (language == "Gluon")
+    assert uses_flydsl(source) == (language == "FlyDSL")
 
 
 def test_the_table_has_means_and_what_is_missing():
@@ -103,12 +106,17 @@ def test_missing_compilers_are_those_of_the_device(monkeypatch):
     problems = {"languages": ("triton",), "problems": ("no clang",), "fixes": ("get one",)}
     status = true.__class__(**{**vars(true), **problems})
     monkeypatch.setattr(devices, "device_status", lambda name: status)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     lacks = "no clang: get one"
-    assert language_cost.missing_compilers() == {"HIP": lacks, "HIP extension": lacks}
+    assert language_cost.missing_compilers() == {
+        "HIP": lacks,
+        "HIP extension": lacks,
+        "FlyDSL": "flydsl is missing; pip install 'kernel-gym[flydsl]'",
+    }
 
 
 def test_a_file_is_continued_with_what_is_left():
-    pairs = left(ROWS, {"Triton": "none", "HIP extension": "none"})
+    pairs = left(ROWS, dict.fromkeys(("Triton", "FlyDSL", "HIP extension"), "none"))
     assert pairs == [("Gluon", "softmax"), ("Gluon", "rms_norm"), ("HIP", "rms_norm")]
 
 
@@ -117,7 +125,7 @@ def test_figures_are_means_with_the_range_of_the_problems():
     assert len(entries) == 8
     cold = entries["language-cost-hip-cold"]
     assert (float(cold.value), float(cold.interval.low), float(cold.interval.high)) == (1.5, 1, 2)
-    assert cold.interval.kind == "range of add, softmax"
+    assert cold.interval.kind == "by problem"
     assert float(entries["language-cost-hip-first"].value) == 9.0
     assert not any("extension" in name for name in entries)
 

@@ -44,6 +44,7 @@ from kernel_gym.protocol.fields import ELEMENT_TYPES
 from kernel_gym.protocol.request import Request, encode
 from kernel_gym.sandbox.channel import ChannelError, ChannelMessage, ChannelTimeout
 from kernel_gym.tasks import extension
+from kernel_gym.tasks.embedded import waits_by_compiler
 from kernel_gym.tasks.problem import Value
 from kernel_gym.tasks.task import Task
 
@@ -81,8 +82,7 @@ class PlannedSession(SimSession):
     def load(self, source: str, language: str | None = None) -> Failed | None:
         """Builds and loads a source, unless its stored plans are judged again."""
         self.__dict__.pop("_recordings", None)  # another source has plans of its own
-        # Gluon names LDS and its waits itself
-        self._waits_by_compiler = self._task.language == "triton" and "gluon" not in source
+        self._waits_by_compiler = self._task.language == "triton" and waits_by_compiler(source)
         is_extension = extension.is_extension(source, self._task.language)
         self._returns = is_extension or self._task.language != "hip"
         if self._plans is not None and self._plans.again:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from kernel_gym.imports.readers.arena_modules import (
+    INTO_FLYDSL,
     STYLE,
     module_entry,
     module_problem,
@@ -32,9 +33,7 @@ from kernel_gym.tasks.problem import Problem
 MAX_FILE_BYTES = 8 << 20
 """Most bytes of one file of a task that is carried along."""
 REASONS = {
-    "flydsl2flydsl": "FlyDSL: candidates in it are not judged yet",
-    "torch2flydsl": "FlyDSL: candidates in it are not judged yet",
-    "triton2flydsl": "FlyDSL: candidates in it are not judged yet",
+    "flydsl2flydsl": "FlyDSL: its start kernel is spread over several files",
     "image_kernel": "image: its sources are in a container image",
     "repository": "repository: it builds another repository",
 }
@@ -133,7 +132,7 @@ def _entry(
     checkout: Path, folder: Path, task: str, category: str, config: Mapping[str, object]
 ) -> FoundTask | Unsupported:
     source, command, text = _sources(config)
-    if task.split("/")[0] in HIP:
+    if task.split("/")[0] in (*HIP, INTO_FLYDSL):
         return module_entry(checkout, folder, task, category, text)
     if not source or not command:
         return Unsupported(task, category, "configuration: it names no source or no command")

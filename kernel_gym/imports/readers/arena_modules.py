@@ -1,7 +1,8 @@
-"""HIP tasks of AgentKernelArena: a PyTorch module, and a HIP file that an extension is built from.
+"""Tasks of AgentKernelArena that have a PyTorch module: those in HIP, and those without a kernel.
 
-A candidate is a launcher in HIP that the prompt shows, or a Python module with `load_inline`, as in
-our own HIP tasks.
+In HIP a candidate is a launcher that the prompt shows, or a Python module with `load_inline`, as in
+our own HIP tasks. The others ask for FlyDSL: a candidate is a Python module, as in our tasks in
+Triton.
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ from kernel_gym.tasks.problem import Problem
 
 STYLE = "module"
 ENTRY = "model_new"
-MODULES = "pytorch_code_module"
+MODULES, MODEL = "pytorch_code_module", "model.py"
+INTO_FLYDSL = "torch2flydsl"
+"""The category whose tasks have a PyTorch module and no kernel."""
 MAX_CASES = 12
 
 
@@ -41,13 +44,15 @@ def module_entry(
     Raises:
         CheckoutError: Its file cannot be read.
     """
-    paths = sorted((checkout / folder / MODULES).glob("*.py"))
+    into_flydsl = task.split("/")[0] == INTO_FLYDSL
+    language = "FlyDSL" if into_flydsl else "HIP"
+    paths = sorted((checkout / folder).glob(MODEL if into_flydsl else f"{MODULES}/*.py"))
     if not paths:
-        return Unsupported(task, category, "HIP: it has no PyTorch module beside its kernel")
+        return Unsupported(task, category, f"{language}: it has no PyTorch module")
     name = paths[0].relative_to(checkout).as_posix()
     classes = _modules(parsed(name, read_text(checkout, name)))
     if not classes:
-        return Unsupported(task, category, "HIP: its PyTorch file defines no module")
+        return Unsupported(task, category, f"{language}: its PyTorch file defines no module")
     stem = paths[0].stem
     chosen = [one for one in classes if stem.endswith(one.name)] or classes[-1:]
     details = {
@@ -57,7 +62,8 @@ def module_entry(
         "parameters": _parameters(chosen[-1]),
         "instruction": text,
     }
-    return FoundTask(task, category, Mode.TORCH2HIP, (name,), details)
+    mode = Mode.TORCH2TRITON if into_flydsl else Mode.TORCH2HIP
+    return FoundTask(task, category, mode, (name,), details)
 
 
 def prepare_module(checkout: Path, found: FoundTask, bench: ConfinedRunner) -> dict[str, Any]:

@@ -82,6 +82,18 @@ class Connection:
         device = described(runtime.properties)
         shim.kernel_gym_hip_connect(ctypes.byref(self._callbacks), ctypes.byref(device))
 
+    def watched(self, function: Callable[..., object]) -> Callable[..., object]:
+        """Returns a function that raises the first error of the HIP calls of each call."""
+
+        def call(*args: object) -> object:
+            self.error = None
+            result = function(*args)
+            if self.error is not None:
+                raise self.error
+            return result
+
+        return call
+
     def _try(self, work: Callable[[], object], failed: int = _INVALID_VALUE) -> int:
         try:
             work()

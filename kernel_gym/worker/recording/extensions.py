@@ -12,7 +12,7 @@ import ctypes
 import importlib.util
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -31,7 +31,7 @@ _BINDINGS = "\nPYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {{\n{lines}\n}}"
 
 
 class InlineExtensions:
-    """Builds the extension of a candidate, and finds the errors of its HIP calls.
+    """Builds the extension of a candidate.
 
     Args:
         judge: The pipe, on which the judge waits for the answer to a load.
@@ -41,7 +41,8 @@ class InlineExtensions:
     def __init__(self, judge: Channel, runtime: RecordingRuntime) -> None:
         self._judge, self._runtime = judge, runtime
         self._language = ""
-        self._connection: Connection | None = None
+        self.connection: Connection | None = None
+        """Connection that takes the HIP calls of the extension; None without one."""
         stand_in: Any = ModuleType(MODULE, "PyTorch's functions, as a candidate has them.")
         stand_in.load_inline, stand_in.load = self.load_inline, _load
         stand_in.CUDA_HOME = stand_in.ROCM_HOME = None
@@ -60,21 +61,6 @@ class InlineExtensions:
             yield
         finally:
             self._language = ""
-
-    def watched(self, function: Callable[..., object]) -> Callable[..., object]:
-        """Returns a function that raises the first error of the HIP calls of each call."""
-        connection = self._connection
-        if connection is None:
-            return function
-
-        def call(*args: object) -> object:
-            connection.error = None
-            result = function(*args)
-            if connection.error is not None:
-                raise connection.error
-            return result
-
-        return call
 
     def load_inline(
         self,
@@ -100,7 +86,7 @@ class InlineExtensions:
         told = decode(messages.TellExtension, message.header, message.buffers)
         path = Path(os.environ["TMPDIR"]) / f"{name}.so"
         path.write_bytes(told.library)
-        self._connection = Connection(self._runtime, told.assembler)
+        self.connection = Connection(self._runtime, told.assembler)
         return _imported(name, path)
 
     def _check(self, name: object, device: object) -> None:
@@ -108,7 +94,7 @@ class InlineExtensions:
             raise BuildError("load_inline builds HIP: found a task in Triton, expected one in HIP")
         if not self._language:
             raise BuildError("load_inline was called late: call it at the top of the module")
-        if self._connection is not None:
+        if self.connection is not None:
             raise BuildError("load_inline was called twice: put all functions in one extension")
         if not (isinstance(name, str) and name.isidentifier() and name.isascii()):
             raise BuildError(f"load_inline: the name is {name!r}, expected an identifier")

@@ -20,7 +20,9 @@ from kernel_gym.protocol import worker as messages
 from kernel_gym.protocol.request import RequestDispatcher
 from kernel_gym.sandbox import confine, failures
 from kernel_gym.sandbox.channel import Channel
-from kernel_gym.worker.recording import compiling, cubin, hsaco
+from kernel_gym.tasks.embedded import uses_flydsl
+from kernel_gym.worker.hip.connection import Connection
+from kernel_gym.worker.recording import compiling, cubin, flydsl, hsaco
 from kernel_gym.worker.recording.extensions import InlineExtensions
 from kernel_gym.worker.recording.operators import OperatorRecording
 from kernel_gym.worker.recording.properties import host_properties
@@ -82,6 +84,8 @@ class RecordingWorker:
             cubin.install(self.runtime, gpu)
         elif gpu is not None:
             hsaco.install()
+        self._simulated = gpu is None
+        self._flydsl: Connection | None = None
         self._extensions = InlineExtensions(judge, self.runtime)
         self.pieces: tuple[bytes, ...] = ()
         """Code objects and constants, which follow the JSON of the answer."""
@@ -118,8 +122,12 @@ class RecordingWorker:
 
             if plain:
                 plain_compiler.install()
+            if uses_flydsl(source):
+                self._flydsl = self._flydsl or flydsl.install(self.runtime, self._simulated)
             with self._extensions.loading(language):
-                self.candidate = self._extensions.watched(triton_module.load(source, entry))
+                candidate = triton_module.load(source, entry)
+            connection = self._extensions.connection or self._flydsl
+            self.candidate = candidate if connection is None else connection.watched(candidate)
         return {}
 
     def record(self, args: messages.ArenaArguments, outputs: list[int]) -> dict[str, Any]:

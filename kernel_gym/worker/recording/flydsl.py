@@ -1,0 +1,141 @@
+"""Candidates in FlyDSL: its compiler runs in the recorder and starts no other program.
+
+FlyDSL launches through HIP. Its calls reach the recorder as those of a candidate in HIP do, and
+each kernel is loaded as assembler text, as the simulator takes it from Triton.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+import importlib.metadata
+import importlib.util
+import os
+from pathlib import Path
+from typing import Any
+
+import triton
+
+from kernel_gym.extras import missing_extra
+from kernel_gym.sandbox.failures import BuildError
+from kernel_gym.worker.hip.connection import Connection
+from kernel_gym.worker.recording.named_library import named_library
+from kernel_gym.worker.recording.runtime import RecordingRuntime
+
+VERSION = "0.5."
+"""Begin of the version that the changes below are for."""
+_LIBRARY = "libamdhip64.so.7"
+_LINKED, _TEXT = "gpu-module-to-binary{format=fatbin", "gpu-module-to-binary{format=isa"
+_OBJECT = 3
+"""MLIR's number of the format of an object that is loaded as it is."""
+
+
+def install(runtime: RecordingRuntime, simulated: bool) -> Connection:
+    """Makes FlyDSL ready for a candidate, before it is imported.
+
+    Args:
+        runtime: Takes its launches.
+        simulated: Whether plans are for a simulated GPU.
+
+    Returns:
+        The connection that takes its calls of HIP.
+
+    Raises:
+        BuildError: It is not installed or in another version, or the GPU is a real one.
+    """
+    if not simulated:
+        raise BuildError("candidates in FlyDSL are judged on a simulated GPU: use --device sim")
+    check_installed()
+    home = Path(os.environ["HOME"])
+    os.environ |= {
+        "ARCH": runtime.properties.arch,
+        "FLYDSL_GPU_ARCH": runtime.properties.arch,
+        "FLYDSL_RUNTIME_ENABLE_CACHE": "0",
+        "FLYDSL_DEBUG_ENABLE_DEBUG_INFO": "1",
+        "ROCM_PATH": str(_device_libraries(home / "rocm")),
+    }
+    connection = Connection(runtime, b"")
+    library = home / _LIBRARY
+    library.write_bytes(named_library(_LIBRARY))
+    ctypes.CDLL(str(library))
+    _keep_text()
+    _time_by_judge()
+    return connection
+
+
+def check_installed() -> None:
+    """Checks that FlyDSL is there, in the version that this module knows, and what it calls.
+
+    Raises:
+        BuildError: Something of this is missing.
+    """
+    if importlib.util.find_spec("kernel_gym.simulated_rocm._hip_runtime") is None:
+        raise BuildError("the HIP runtime is not built: install kernel-gym from its checkout again")
+    if importlib.util.find_spec("flydsl") is None:
+        raise BuildError(missing_extra(ModuleNotFoundError(name="flydsl")))
+    version = importlib.metadata.version("flydsl")
+    if not version.startswith(VERSION):
+        fix = "pip install 'kernel-gym[flydsl]'"
+        raise BuildError(f"FlyDSL {version} is installed, expected {VERSION}x; {fix}")
+
+
+def _device_libraries(folder: Path) -> Path:
+    """Makes a folder like ROCm's, with the device libraries that come with Triton."""
+    bitcode = folder / "amdgcn" / "bitcode"
+    bitcode.mkdir(parents=True)
+    for file in (Path(triton.__file__).parent / "backends" / "amd" / "lib").glob("*.bc"):
+        (bitcode / file.name).symlink_to(file)
+    return folder
+
+
+def _time_by_judge() -> None:
+    """Lets FlyDSL's autotuner time as Triton's does; its own waits for a clock of the GPU."""
+    autotuner: Any = importlib.import_module("flydsl.autotune")
+
+    def do_bench(call: Any, warmup: int = 5, rep: int = 25, quantiles: Any = None) -> Any:
+        return triton.testing.do_bench(call, warmup=warmup, rep=rep, quantiles=quantiles)
+
+    autotuner.do_bench = do_bench
+
+
+def _keep_text() -> None:
+    """Ends FlyDSL's compilation with assembler text. For an object it would start a linker."""
+    from flydsl.compiler.backends.rocm import RocmBackend
+    from flydsl.compiler.jit_function import MlirCompiler
+
+    passes_of, lower = RocmBackend._pipeline_parts, MlirCompiler.compile
+
+    def passes_to_text(backend: Any, **options: Any) -> tuple[list[str], str]:
+        passes, last = passes_of(backend, **options)
+        return passes, last.replace(_LINKED, _TEXT)
+
+    def lower_to_text(text: str, **options: Any) -> Any:
+        module = lower(text, **options)
+        with module.context:
+            _call_objects(module)
+        return module
+
+    RocmBackend._pipeline_parts = passes_to_text
+    MlirCompiler.compile = lower_to_text
+
+
+def _call_objects(module: Any) -> None:
+    """States the texts of a module as objects, since FlyDSL's runtime loads nothing else."""
+    from flydsl._mlir import ir
+    from flydsl._mlir.dialects import gpu
+
+    for operation in module.body.operations:
+        if operation.operation.name == "gpu.binary":
+            texts = map(gpu.ObjectAttr, ir.ArrayAttr(operation.attributes["objects"]))
+            objects = [
+                gpu.ObjectAttr.get(
+                    one.target, _OBJECT, _ended(one.object), one.properties, one.kernels
+                )
+                for one in texts
+            ]
+            operation.attributes["objects"] = ir.ArrayAttr.get(objects)
+
+
+def _ended(text: bytes) -> bytes:
+    """Returns text with the target's name as Triton's LLVM writes it, and a zero at its end."""
+    return text.replace(b'"amdgcn-amd-amdhsa-unknown-', b'"amdgcn-amd-amdhsa--') + b"\0"
