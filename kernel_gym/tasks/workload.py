@@ -58,7 +58,7 @@ class Layout(StrEnum):
 
 
 class Magnitude(StrEnum):
-    """What the values of one tensor are in a contrast (`kernel_gym/tasks/contrasts.py`)."""
+    """The values of one tensor in a contrast (`kernel_gym/tasks/contrasts.py`)."""
 
     SMALL = "small"
     """All of them are near zero."""
