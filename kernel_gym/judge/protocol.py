@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from kernel_gym.records import RATIO_CLAMP as RATIO_CLAMP
 
-PROTOCOL_VERSION = "4"
+PROTOCOL_VERSION = "5"
 
 MAX_SOURCE_BYTES = 256 * 1024
 """Longer sources are rejected."""

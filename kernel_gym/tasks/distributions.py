@@ -169,6 +169,17 @@ def draw_index(
     return (values * spread).floor().remainder(count).long()
 
 
+def draw_lengths(count: int, most: int, generator: torch.Generator) -> torch.Tensor:
+    """Draws int32[count] lengths from 1 to `most`, the first one in the last quarter.
+
+    Otherwise all sequences of a few would sometimes be short, so that no kernel could miss the
+    places behind them.
+    """
+    lengths = torch.randint(1, most + 1, (count,), generator=generator)
+    lengths[:1] = torch.randint(most - most // 4, most + 1, (1,), generator=generator)
+    return lengths.int()
+
+
 def draw_mask(shape: tuple[int, ...], share: float, generator: torch.Generator) -> torch.Tensor:
     """Draws which elements are hidden, such as ignored rows: bool of a shape.
 

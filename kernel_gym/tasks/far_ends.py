@@ -31,6 +31,10 @@ TOP = 0.9
 """Drawn sizes near a far end lie in the last tenth of the axis on a log scale."""
 NEAR_STEPS = 4
 """Steps above its least size that an axis keeps where another axis has its least size."""
+FEW_STEPS = 3
+"""Steps above its least size that each axis keeps where only values matter."""
+UNSHOWN_GROWTH = 3
+"""Most elements of such sizes when they avoid those of prompts, as a multiple of what they had."""
 HALVINGS = 40
 """Most times that an axis is halved."""
 MAX_EDGE_STEPS = 256
@@ -200,13 +204,33 @@ def near_ends(problem: Problem, scale: Scale) -> tuple[Dims, ...]:
     return tuple(ends)
 
 
-def _halved(problem: Problem, dims: Dims, kept: Axis) -> Dims:
-    """Returns a point whose axes but one are halved while `NEAR_STEPS` steps are left."""
+@cache
+def few_steps(problem: Problem, scale: Scale) -> Dims:
+    """Returns sizes of about `FEW_STEPS` steps on each axis, as far as such sizes are legal.
+
+    Sizes are none of those that prompts show, where a neighbour is legal and all sizes together
+    stay small.
+    """
+    small = [_halved(problem, dims, None, FEW_STEPS) for dims in problem.train[scale]]
+    dims = min(small, key=problem.elements)
+    most = UNSHOWN_GROWTH * problem.elements(dims)
+    shown = [point for points in problem.train.values() for point in points]
+    for axis in problem.axes:
+        beside = (dims[axis.name] + steps * axis.multiple for steps in (0, -1, 1, 2))
+        moved = ({**dims, axis.name: size} for size in beside)
+        unlike = (d for d in moved if d[axis.name] not in {point[axis.name] for point in shown})
+        legal = (d for d in unlike if problem.legal(d) and problem.elements(d) <= most)
+        dims = next(legal, dims)
+    return dims
+
+
+def _halved(problem: Problem, dims: Dims, kept: Axis | None, steps: int = NEAR_STEPS) -> Dims:
+    """Returns a point whose axes but one are halved while some steps are left."""
     current = dims
     for axis in problem.axes:
         for _ in range(HALVINGS if axis != kept else 0):
             half = {**current, axis.name: _whole(current[axis.name] / 2, axis)}
-            if half[axis.name] < axis.low + NEAR_STEPS * axis.multiple or not problem.legal(half):
+            if half[axis.name] < axis.low + steps * axis.multiple or not problem.legal(half):
                 break
             current = half
     return current

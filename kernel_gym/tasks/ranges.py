@@ -8,6 +8,7 @@ A problem states its ranges in `ranges.toml`, beside `problem.py`:
 
     unwritten = ["place"]   # tensors into which the menu of special values writes nothing
     whole = ["target"]      # floating-point tensors of whole numbers: no small values in them
+    apart = ["b", "c"]      # tensors of which one at a time is drawn from its whole range
 
     [ranges]            # what each argument may hold; a floating-point tensor without a line: all
     weight = [-8.0, 8.0]
@@ -84,6 +85,8 @@ class Ranges(BaseModel):
     does."""
     whole: tuple[str, ...] = ()
     """Tensors of a floating-point type that hold whole numbers, such as 0 and 1: no small ones."""
+    apart: tuple[str, ...] = ()
+    """Tensors whose ends overflow together: a contrast draws one of them from its whole range."""
 
     def limits(self, name: str) -> Range | None:
         """Returns the stated range of an argument; None if all finite values are legal."""
@@ -114,7 +117,9 @@ def ranges_of(problem: Problem) -> Ranges:
     if path is None or not path.is_file():
         return _whole_types(problem)
     ranges = _read(path)
-    barred = itertools.chain(ranges.unwritten, ranges.whole, *ranges.excluded.values())
+    barred = itertools.chain(
+        ranges.unwritten, ranges.whole, ranges.apart, *ranges.excluded.values()
+    )
     unknown = {*ranges.ranges, *ranges.drawn, *barred} - {arg.name for arg in problem.args}
     if unknown:
         raise RangesError(f"{path}: found {sorted(unknown)}, expected arguments of {problem.name}")
@@ -170,7 +175,7 @@ def _with_rare_values(
     replaced, ranges = dict(values), ranges_of(problem)
     for arg in _tensors(problem):
         value = replaced[arg.name]
-        is_changed = _is_wide(arg) and is_free(problem, arg)
+        is_changed = is_wide(arg) and is_free(problem, arg)
         if is_changed and isinstance(value, torch.Tensor) and not value.is_meta:
             replaced[arg.name] = replace_by_rare(value, ranges.limits(arg.name), generator)
     return replaced
@@ -188,7 +193,7 @@ def _with_end(
     far: list[tuple[str, torch.Tensor, Range]] = []
     for arg in _tensors(problem):
         value, limits = values[arg.name], ranges.limits(arg.name)
-        if limits is None or not limits[0] <= 0 <= limits[1] or not _is_wide(arg):
+        if limits is None or not limits[0] <= 0 <= limits[1] or not is_wide(arg):
             continue
         if isinstance(value, torch.Tensor) and is_free(problem, arg) and is_far(value, limits):
             far.append((arg.name, value, limits))
@@ -198,7 +203,8 @@ def _with_end(
     return {**values, name: with_end(value, limits, generator)}
 
 
-def _is_wide(arg: TensorArg) -> bool:
+def is_wide(arg: TensorArg) -> bool:
+    """Whether a tensor is of a floating-point type of at least two bytes."""
     return arg.dtype.is_floating_point and arg.dtype.itemsize > 1
 
 

@@ -17,6 +17,7 @@ from functools import cache
 
 import torch
 
+from kernel_gym.tasks.contrasts import contrast_workloads, contrasted
 from kernel_gym.tasks.far_ends import (
     MAX_EDGE_STEPS,
     budget,
@@ -80,8 +81,9 @@ def adversarial_workloads(
     does not depend on the order of the problem's distributions. The layouts are a strided and an
     offset one of the smallest train workload. Then comes the far end of each axis. The first two of
     these have special values, as far as the problem takes them. The next workload has odd sizes,
-    and tiny values where the problem allows them. Last comes the least legal size of each axis that
-    none of these workloads has. What equals a train workload is left out otherwise.
+    and tiny values where the problem allows them. Then comes the least legal size of each axis that
+    none of these workloads has. What equals a train workload is left out otherwise. Last come
+    contrasts: sizes of a few steps, in which some tensors are small and others are not.
     The seed decides the scalars, which are drawn from their whole ranges. The workload with special
     values and the one with odd sizes have opposite ends of each range: both hold small values, on
     which a term such as eps shows. Tiny sizes with tiny values have a scalar between the ends.
@@ -117,7 +119,7 @@ def adversarial_workloads(
             return low_or_high[0]
         return low_or_high[1] if dims == odd else drawn
 
-    return [
+    made = [
         Workload(
             dims,
             Split.ADVERSARIAL,
@@ -130,6 +132,7 @@ def adversarial_workloads(
         )
         for i, (dims, layout, distribution) in enumerate([*tiny, *large])
     ]
+    return made + contrast_workloads(problem, scale, seed, rng)
 
 
 def _off_tiles(problem: Problem, scale: Scale) -> Dims:
@@ -392,7 +395,8 @@ def make_inputs(
     strides = random.Random(f"strides/{seed}")
     with made_on(where):
         values = problem.inputs(workload, generator)
-        values = widen(problem, workload, values, generator)
+        change = contrasted if workload.magnitudes else widen
+        values = change(problem, workload, values, generator)
         return {
             name: place(value.to(where), strides) if isinstance(value, torch.Tensor) else value
             for name, value in values.items()

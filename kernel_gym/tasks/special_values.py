@@ -20,6 +20,10 @@ SMALL_SHARE = 0.25
 """The share of elements that small magnitudes replace."""
 SMALL_MAGNITUDES = (1e-6, 1e-4)
 """The least and the largest of these magnitudes. All powers of ten between are alike likely."""
+SMALL_LEVELS = tuple((1 + (4 * part + 1) / 256) * 2.0**-14 for part in range(20))
+"""The magnitudes of tensors that are small everywhere: below 1e-4, and as far as possible above the
+next bfloat16, so that a kernel that rounds them loses about the same share of each. None is half of
+another one, which quantised outputs would round either way."""
 NEAR_END = 0.75
 """A tensor with a magnitude of this share of its range needs no end of it."""
 MAX_TINY = 0.01
@@ -166,6 +170,24 @@ def replace_by_rare(
     return torch.where((fate > 1 - END_SHARE) | (fate == fate.max()), ends, replaced)
 
 
+def all_small(
+    value: torch.Tensor, limits: tuple[float, float] | None, generator: torch.Generator
+) -> torch.Tensor:
+    """Returns a tensor of small magnitudes with the signs of another one.
+
+    Args:
+        value: Floating-point numbers.
+        limits: The least and the largest legal value; None if all are legal.
+        generator: The only source of randomness.
+    """
+    low, high = limits or (-1.0, 1.0)
+    first, last = (_inside(end, low, high, value.dtype) for end in (low, high))
+    levels = torch.tensor(SMALL_LEVELS, dtype=torch.float64)
+    drawn = levels[torch.randint(len(levels), value.shape, generator=generator)]
+    negative = (value < 0) & (low < 0) | torch.tensor(high <= 0)
+    return torch.where(negative, -drawn, drawn).to(value.dtype).clamp(first, last)
+
+
 def with_end(
     value: torch.Tensor, limits: tuple[float, float], generator: torch.Generator
 ) -> torch.Tensor:
@@ -185,6 +207,27 @@ def with_end(
     changed = value.clone(memory_format=torch.contiguous_format)
     changed.view(-1)[place] = _inside(end, low, high, value.dtype)
     return changed
+
+
+def over_range(
+    value: torch.Tensor, limits: tuple[float, float], generator: torch.Generator
+) -> torch.Tensor:
+    """Returns a tensor of which half is drawn from a range, with both ends of it.
+
+    Args:
+        value: Floating-point numbers. A single element becomes the end with the larger magnitude.
+        limits: The least and the largest legal value.
+        generator: The only source of randomness.
+    """
+    if not value.numel():
+        return value
+    low, high = limits
+    ends = [_inside(end, low, high, value.dtype) for end in limits]
+    drawn = replace_by_range(value, low, high, generator).clamp(*ends).contiguous()
+    place = int(torch.randint(value.numel(), (), generator=generator))
+    for back, end in enumerate(sorted(ends, key=abs)[-value.numel() :][::-1]):
+        drawn.view(-1)[place - back] = end
+    return drawn
 
 
 def is_far(value: torch.Tensor, limits: tuple[float, float]) -> bool:

@@ -57,6 +57,15 @@ class Layout(StrEnum):
     """Every tensor input starts one element after a 16-byte boundary."""
 
 
+class Magnitude(StrEnum):
+    """The values of one tensor in a contrast (`kernel_gym/tasks/contrasts.py`)."""
+
+    SMALL = "small"
+    """All of them are near zero."""
+    FAR = "far"
+    """Half of them are drawn from the whole stated range."""
+
+
 @dataclass(frozen=True)
 class Workload:
     """Dimensions, distribution, layout and scalars. The seed of the data is not part of it."""
@@ -71,26 +80,31 @@ class Workload:
     """The value of each scalar argument with declared values. An absent one has its first value."""
     timed: bool = field(default=True, compare=False)
     """Whether it is timed. Adversarial workloads and tiny unseen ones are checked only."""
+    magnitudes: Mapping[str, Magnitude] = field(default_factory=dict)
+    """The tensors whose values are not as the distribution says, and what they are."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "dims", MappingProxyType(dict(self.dims)))
         object.__setattr__(self, "scalars", MappingProxyType(dict(self.scalars)))
+        object.__setattr__(self, "magnitudes", MappingProxyType(dict(self.magnitudes)))
 
     def __hash__(self) -> int:
         return hash(self.key)
 
     def __reduce__(self):  # a MappingProxyType does not pickle
         args = (dict(self.dims), self.split, self.kind, self.distribution, self.layout, self.name)
-        return (Workload, (*args, dict(self.scalars), self.timed))
+        return (Workload, (*args, dict(self.scalars), self.timed, dict(self.magnitudes)))
 
     @property
     def key(self) -> str:
         """The canonical text of the workload: equal for equal workloads only."""
-        scalars = [sorted(self.scalars.items())] if self.scalars else []
+        scalars = [sorted(self.scalars.items())] if self.scalars or self.magnitudes else []
+        magnitudes = [sorted(self.magnitudes.items())] if self.magnitudes else []
         parts = [sorted(self.dims.items()), self.split, self.kind, self.distribution, self.layout]
-        return json.dumps([*parts, *scalars], separators=(",", ":"))
+        return json.dumps([*parts, *scalars, *magnitudes], separators=(",", ":"))
 
     def __str__(self) -> str:
         dims = " ".join(f"{k}={v}" for k, v in {**self.dims, **self.scalars}.items())
         extra = "" if self.layout is Layout.CONTIGUOUS else f" layout={self.layout}"
+        extra += "".join(f" {name}={size}" for name, size in self.magnitudes.items())
         return f"{dims} distribution={self.distribution}{extra}"

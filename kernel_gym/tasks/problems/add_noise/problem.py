@@ -64,16 +64,19 @@ class AddNoise(Problem):
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
         """Draws x and noise; alphas are the cumulative products of a linear schedule.
 
-        The schedule ends at any noise from a half to all of the usual one.
+        The schedule ends at any noise from a half to all of the usual one, most often near all of
+        it. One image has the last step, of the least alpha.
         """
         batch, pixels, steps = (workload.dims[a] for a in ("batch", "pixels", "steps"))
         betas = torch.linspace(1e-4, 0.02, steps, dtype=torch.float64) * min(1.0, 1000 / steps)
-        betas *= 0.5 + 0.5 * torch.rand((), generator=generator, dtype=torch.float64)
+        betas *= 1 - 0.5 * torch.rand((), generator=generator, dtype=torch.float64) ** 3
+        timestep = torch.randint(0, steps, (batch,), generator=generator)
+        timestep[:1] = steps - 1
         return {
             "x": draw((batch, pixels), torch.float16, workload.distribution, generator),
             "noise": torch.randn((batch, pixels), generator=generator).half(),
             "alphas": torch.cumprod(1 - betas, 0).float(),
-            "timestep": torch.randint(0, steps, (batch,), generator=generator),
+            "timestep": timestep,
         }
 
     def oracle(

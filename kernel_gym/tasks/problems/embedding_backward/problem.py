@@ -60,11 +60,15 @@ class EmbeddingBackward(Problem):
         return (dims["tokens"] + dims["vocab"]) * dims["dim"]
 
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
-        """Draws grad by the distribution; few ids are frequent, as words of a language."""
+        """Draws grad by the distribution; few ids are frequent, as words of a language.
+
+        The first token has the last id that is not the padding, so that one token has a gradient.
+        """
         tokens, vocab, dim = (workload.dims[axis.name] for axis in self.axes)
         padding = int(self.scalars(workload)["padding"])
         ids = draw_index((tokens,), vocab, "heavy_tail", generator)
         pad = draw_mask((tokens,), 0.1, generator)
+        ids[:1] = vocab - 1 - (padding == vocab - 1)
         return {
             "grad": draw((tokens, dim), torch.float16, workload.distribution, generator),
             "ids": torch.where(pad, max(padding, 0), ids),

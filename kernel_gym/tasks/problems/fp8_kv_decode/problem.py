@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 import torch.nn.functional as F
 
-from kernel_gym.tasks.distributions import draw
+from kernel_gym.tasks.distributions import draw, draw_lengths
 from kernel_gym.tasks.problem import (
     Axis,
     Dims,
@@ -100,7 +100,7 @@ class Fp8KvDecode(Problem):
             "k_cache": k,
             "v_cache": v,
             "table": torch.randperm(batch * pages, generator=generator).view(batch, pages).int(),
-            "length": torch.randint(1, 16 * pages + 1, (batch,), generator=generator).int(),
+            "length": draw_lengths(batch, 16 * pages, generator),
             **self.scalars(workload),
         }
 

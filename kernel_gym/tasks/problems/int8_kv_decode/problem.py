@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 import torch.nn.functional as F
 
-from kernel_gym.tasks.distributions import draw
+from kernel_gym.tasks.distributions import draw, draw_lengths
 from kernel_gym.tasks.problem import (
     Axis,
     Dims,
@@ -103,7 +103,7 @@ class Int8KvDecode(Problem):
             "k_scale": k_scale,
             "v_code": v_code,
             "v_scale": v_scale,
-            "length": torch.randint(1, keys + 1, (batch,), generator=generator).int(),
+            "length": draw_lengths(batch, keys, generator),
             **self.scalars(workload),
         }
 

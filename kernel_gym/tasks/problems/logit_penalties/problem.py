@@ -74,18 +74,25 @@ class LogitPenalties(Problem):
         return dims["rows"] * dims["vocab"] * (dims["prompt_length"] + dims["output_length"])
 
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
-        """Draws logits, ragged histories of recurring tokens, and penalties as served."""
+        """Draws logits, ragged histories of recurring tokens, and penalties as served.
+
+        The first history is full, and each ends with a token that it does not hold before.
+        """
         rows, vocab, prompt, output = (workload.dims[axis.name] for axis in self.axes)
 
-        def history(length: int) -> torch.Tensor:
-            token = (torch.rand(rows, length, generator=generator) ** 2 * vocab).int()
+        def history(length: int, last: int) -> torch.Tensor:
+            many = max(1, vocab - 2)
+            token = (torch.rand(rows, length, generator=generator) ** 2 * many).int()
             filled = torch.randint(0, length + 1, (rows, 1), generator=generator)
-            return token.where(torch.arange(length) < filled, -1).int()
+            filled[:1] = length
+            at = torch.arange(length)
+            token = token.masked_fill(at == filled - 1, last)
+            return token.where(at < filled, -1).int()
 
         return {
             "logits": draw((rows, vocab), torch.float32, workload.distribution, generator),
-            "prompt": history(prompt),
-            "output": history(output),
+            "prompt": history(prompt, vocab - 1),
+            "output": history(output, max(0, vocab - 2)),
             "repetition": 1 + torch.rand(rows, generator=generator),
             "frequency": torch.rand(rows, generator=generator) * 1.5 - 0.5,
             "presence": torch.rand(rows, generator=generator) * 1.5 - 0.5,

@@ -86,7 +86,7 @@ class MaxPool2dBackward(Problem):
         ],
     )
     adversarial = (
-        {"batch": 1, "channels": 2, "height": 3, "width": 5, "window": 3, "stride": 1},
+        {"batch": 1, "channels": 27, "height": 3, "width": 5, "window": 3, "stride": 1},
         {"batch": 2, "channels": 1, "height": 1, "width": 7, "window": 2, "stride": 3},
     )
     distributions = ("normal", "uniform", "structured", "sparse")

@@ -62,9 +62,12 @@ class MoeTopkSoftmax(Problem):
         return super().legal(dims) and dims["top_k"] <= dims["experts"]
 
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
-        """Draws logits float32[tokens, experts] in steps of 1 / 64: some of a row are equal."""
+        """Draws logits float32[tokens, experts] in steps of 1 / 64: some of a row are equal.
+
+        Weights of logits that are farther apart than the range allows are 0 in float32.
+        """
         shape = (workload.dims["tokens"], workload.dims["experts"])
-        logits = draw(shape, torch.float32, workload.distribution, generator)
+        logits = draw(shape, torch.float32, workload.distribution, generator).clamp(-40, 40)
         return {"logits": (logits * 64).round() / 64, "top_k": workload.dims["top_k"]}
 
     def oracle(self, logits: torch.Tensor, top_k: int) -> tuple[torch.Tensor, ...]:

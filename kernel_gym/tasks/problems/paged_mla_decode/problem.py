@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 import torch.nn.functional as F
 
-from kernel_gym.tasks.distributions import draw
+from kernel_gym.tasks.distributions import draw, draw_lengths
 from kernel_gym.tasks.problem import (
     Axis,
     Dims,
@@ -97,7 +97,7 @@ class PagedMlaDecode(Problem):
             "q": q.bfloat16(),
             "cache": cache.bfloat16(),
             "table": torch.randperm(batch * pages, generator=generator).view(batch, pages).int(),
-            "length": torch.randint(1, 16 * pages + 1, (batch,), generator=generator).int(),
+            "length": draw_lengths(batch, 16 * pages, generator),
             "rank": rank,
             **self.scalars(workload),
         }

@@ -58,15 +58,20 @@ class SmoothedCrossEntropy(Problem):
     distributions = ("normal", "offset", "heavy_tail", "structured")
 
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
-        """Draws logits and targets, a fifth of which is ignored."""
+        """Draws logits and targets, a fifth of which is ignored.
+
+        The first row has the last class that is not ignored: other rows may have the first one.
+        """
         rows, classes = workload.dims["rows"], workload.dims["classes"]
         logits = draw((rows, classes), torch.bfloat16, workload.distribution, generator)
         target = torch.randint(0, classes, (rows,), generator=generator)
         ignored = draw_mask((rows,), 0.2, generator)
         scalars = self.scalars(workload)
+        nowhere = int(scalars["ignore_index"])
+        target[:1] = classes - 1 - (nowhere == classes - 1)
         return {
             "logits": logits,
-            "target": target.masked_fill(ignored, int(scalars["ignore_index"])),
+            "target": target.masked_fill(ignored, nowhere),
             **scalars,
         }
 

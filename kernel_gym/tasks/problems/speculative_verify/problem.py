@@ -17,6 +17,9 @@ from kernel_gym.tasks.problem import (
 )
 from kernel_gym.tasks.workload import Workload
 
+CLOSE = 2**-11
+"""How far, as a share, some random numbers lie from the bound: thousands of float32's roundings."""
+
 
 class SpeculativeVerify(Problem):
     """Draft token t of a row is accepted if `uniform * draft[t, token] <= target[t, token]`.
@@ -70,7 +73,8 @@ class SpeculativeVerify(Problem):
     def inputs(self, workload: Workload, generator: torch.Generator) -> dict[str, Value]:
         """Draws draft logits, target ones near them, tokens by the draft, and random numbers.
 
-        Half of the rows begin with a run of random numbers of zero, which accept every token.
+        Half of the rows begin with a run of random numbers of zero, which accept every token. Half
+        of the others lie close to the bound of acceptance, where a narrower type decides otherwise.
         """
         rows, steps, vocab = (workload.dims[axis.name] for axis in self.axes)
         kind = workload.distribution
@@ -83,10 +87,16 @@ class SpeculativeVerify(Problem):
         run = torch.randint(2 * steps + 1, (rows, 1), generator=generator) - steps
         uniform = torch.rand((rows, steps), generator=generator)
         noise = -torch.log1p(-torch.rand((rows, vocab), generator=generator))
+        target = torch.softmax(other.masked_fill(barred, float("-inf")), dim=2)
+        at = drafted.view(rows, steps, 1)
+        bound = (target[:, :-1].gather(2, at) / draft.gather(2, at))[:, :, 0]
+        beside = bound * (1 + CLOSE * torch.randn((rows, steps), generator=generator).sign())
+        is_close = (torch.rand((rows, steps), generator=generator) < 0.5) & (beside < 1)
+        uniform = torch.where(is_close, beside, uniform)
         return {
             "drafted": drafted.view(rows, steps).int(),
             "draft": draft,
-            "target": torch.softmax(other.masked_fill(barred, float("-inf")), dim=2),
+            "target": target,
             "uniform": uniform.masked_fill(torch.arange(steps) < run, 0.0),
             "noise": noise.clamp(min=1e-6),
         }
