@@ -17,7 +17,10 @@ ROWS = Path("benchmarks/results/judges")
 """Files of rows on the quick set, one a judge, relative to a checkout. `whole/` has those on the
 whole corpus, `third/` those of judges that ran only its held-out third, `outside/` those on corpora
 of others."""
-PAGES = ("docs/judges.md", "docs/judges/settings.md", "docs/judges/outside.md")
+PAGES = (
+    *("docs/judges.md", "docs/judges/whole.md"),
+    *("docs/judges/settings.md", "docs/judges/outside.md"),
+)
 RENEW = "python -m benchmarks renew"
 
 
