@@ -1,1 +1,1 @@
-"""`python -m benchmarks outside`: programs of others on the simulated GPU, and the table of them."""
+"""`python -m benchmarks outside`: programs of others on the simulated GPU, and their table."""

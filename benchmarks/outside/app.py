@@ -36,7 +36,8 @@ def outside(
     jobs: Annotated[int, typer.Option(min=1, help="Programs at a time.")] = 1,
     again: Annotated[bool, typer.Option(help="Also run what has failed before.")] = False,
     page: Annotated[
-        Path | None, typer.Option(dir_okay=False, help="Also put the table of suites into this page.")
+        Path | None,
+        typer.Option(dir_okay=False, help="Also put the table of suites into this page."),
     ] = None,
     device: Annotated[str, typer.Option("--device", "-d", help="A simulated one.")] = "sim:gfx942",
     json_: JsonOption = False,
@@ -44,8 +45,9 @@ def outside(
     """Run Triton's tutorials and other people's suites on the simulated GPU.
 
     KERNEL_GYM_CHECKOUTS names a folder with checkouts: triton, rocm-examples, Liger-Kernel,
-    flash-linear-attention, aiter, FlagGems, HeCBench, TritonBench, hip-tests (with HIP and clr beside it). HIP programs are built in them.
-    A second call continues where the first one has ended. It writes outside.json and outside.md.
+    flash-linear-attention, aiter, FlagGems, HeCBench, TritonBench, hip-tests (with HIP and clr
+    beside it). HIP programs are built in them. A second call continues where the first one has
+    ended. It writes outside.json and outside.md.
 
     Example: KERNEL_GYM_CHECKOUTS=../checkouts python -m benchmarks outside --out outside
     """

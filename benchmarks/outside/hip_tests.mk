@@ -3,7 +3,7 @@ CATCH := $(CHECKOUTS)/hip-tests/catch
 HIP6 := $(CHECKOUTS)/hip-tests/kernel-gym-hip6
 HARNESS := $(addprefix $(HIP6)/,main.o hip_test_context.o hip_test_features.o)
 FLAGS := -w -std=c++17 -O1 -I$(HIP6)/include -I$(CATCH)/include -I$(CATCH)/external/Catch2 \
-	-I$(CATCH)/external/picojson
+	-I$(CATCH)/external/picojson -I$(CATCH)/kernels
 
 %.kernel-gym: %.cc $(HARNESS)
 	hipcc $(FLAGS) $< $(SHARED) $(HARNESS) -o $@

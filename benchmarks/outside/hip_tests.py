@@ -25,7 +25,7 @@ _OTHER_CALLS = re.compile(
 )
 """Calls for the same that tests in other folders make."""
 _CASE = re.compile(r'TEST_CASE(?:_METHOD)?\s*\(\s*"([^"]+)"')
-_SHARED = re.compile(r"set\(COMMON_SHARED_SRC\s+([^)]*)\)")
+_MAIN = re.compile(r"\bint\s+main\s*\(")
 
 
 def drawn_files(checkout: Path, seed: int, count: int = HIP_TESTS_FILES) -> list[Path]:
@@ -75,17 +75,21 @@ def _is_of(disabled: str, case: str) -> bool:
 
 
 def shared_sources(file: Path) -> list[str]:
-    """Returns the further sources of the programs of a folder, by its CMake file."""
-    rules = file.parent / "CMakeLists.txt"
-    text = rules.read_text(encoding="utf-8") if rules.is_file() else ""
-    names = [name for group in _SHARED.findall(text) for name in group.split()]
-    return [name for name in names if (file.parent / name).is_file()]
+    """Returns the sources of a folder that have no tests: those with tests use them."""
+    beside = sorted(one for one in file.parent.iterdir() if one.suffix in (".cc", ".cpp"))
+    texts = {one.name: one.read_text(encoding="utf-8", errors="replace") for one in beside}
+    return [
+        name for name, text in texts.items() if not _CASE.search(text) and not _MAIN.search(text)
+    ]
 
 
 def _sources(checkout: Path) -> Iterator[Path]:
     unit = checkout / "catch" / "unit"
     for file in sorted(unit.rglob("*")):
-        if file.suffix in (".cc", ".cpp") and file.relative_to(unit).parts[0] not in _OTHER_HARDWARE:
+        if (
+            file.suffix in (".cc", ".cpp")
+            and file.relative_to(unit).parts[0] not in _OTHER_HARDWARE
+        ):
             yield file
 
 
@@ -95,5 +99,5 @@ def _is_for_one_device(file: Path) -> bool:
 
 
 def _program(checkout: Path, file: Path) -> Path:
-    """Returns the absolute path of the program of a file, without its suffix: make finds the source."""
+    """Returns the absolute path of the program of a file; make finds the source by it."""
     return file.resolve().with_suffix(".kernel-gym")

@@ -79,7 +79,9 @@ def reason_of(result: Mapping[str, Any], printed: str) -> tuple[str, str]:
         return "kernel-gym", result["failures"][0]["message"][:MAX_REASON_CHARACTERS]
     if result["missing"]:
         lack = result["missing"][0]
-        return f"missing {lack['what']}", f"{lack['name']}: {lack['message']}"[:MAX_REASON_CHARACTERS]
+        return f"missing {lack['what']}", f"{lack['name']}: {lack['message']}"[
+            :MAX_REASON_CHARACTERS
+        ]
     return of_text(printed) or _status(result["status"], printed)
 
 

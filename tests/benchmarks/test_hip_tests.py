@@ -26,6 +26,7 @@ FILES = {
     "stream/first.cc": 'TEST_CASE("Unit_on") {}\nTEST_CASE("Unit_off_Basic") {}\n',
     "stream/second.cpp": 'TEST_CASE("Unit_family_one") {}\nTEST_CASE("Unit_other_chip") {}\n',
     "stream/shared.cc": "void help() {}\n",
+    "stream/program.cc": "int main() {}\n",
     "memory/image.cc": 'TEST_CASE("Unit_image") { hipMallocArray(0); }\n',
     "p2p/peers.cc": 'TEST_CASE("Unit_peers") {}\n',
 }
@@ -37,7 +38,6 @@ def checkout(tmp_path):
     for name, text in FILES.items():
         (unit / name).parent.mkdir(parents=True, exist_ok=True)
         (unit / name).write_text(text)
-    (unit / "stream" / "CMakeLists.txt").write_text("set(COMMON_SHARED_SRC shared.cc gone.cc)\n")
     config = unit.parent / "hipTestMain" / "config"
     config.mkdir(parents=True)
     (config / "config_amd_linux").write_text(LIST)
