@@ -65,7 +65,8 @@ def disabled_tests(checkout: Path) -> list[str]:
     path = checkout / "catch" / "hipTestMain" / "config" / "config_amd_linux"
     sections = path.read_text(encoding="utf-8").split("#if ")
     for_chip = [s for s in sections if re.match(r"defined COMMON|.*\bgfx942\b", s)]
-    return re.findall(r'"(Unit_[^"]+|Performance_[^"]+)"', "".join(for_chip))
+    names = re.findall(r'"(Unit_[^"]+|Performance_[^"]+)"', "".join(for_chip))
+    return list(dict.fromkeys(names))
 
 
 def _is_of(disabled: str, case: str) -> bool:

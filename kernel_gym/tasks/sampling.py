@@ -82,11 +82,10 @@ def adversarial_workloads(
     offset one of the smallest train workload. Then comes the far end of each axis. The first two of
     these have special values, as far as the problem takes them. The next workload has odd sizes,
     and tiny values where the problem allows them. Then comes the least legal size of each axis that
-    none of these workloads has. What equals a train workload is left out otherwise. Last come
-    contrasts: sizes of a few steps, in which some tensors are small and others are not.
-    The seed decides the scalars, which are drawn from their whole ranges. The workload with special
-    values and the one with odd sizes have opposite ends of each range: both hold small values, on
-    which a term such as eps shows. Tiny sizes with tiny values have a scalar between the ends.
+    none of these has. What equals a train workload is left out. Last come contrasts (`contrasts`).
+    The seed decides the scalars, from their whole ranges. The workload with special values and the
+    one with odd sizes have opposite ends of each range: both hold small values, on which a term
+    such as eps shows. Tiny sizes with tiny values have a scalar between the ends.
     """
     stated = problem.stated_workloads(Split.ADVERSARIAL)
     if stated is not None:
@@ -383,8 +382,7 @@ def make_inputs(
     Args:
         problem: The problem that is called.
         workload: Sizes, distribution and layout.
-        seed: It decides the values on one type of device, and the strides of a strided layout. The
-            layout does not change the values.
+        seed: It decides values (on one type of device, in any layout) and strides of a layout.
         where: The torch device to draw on. On "meta" there are only shapes and strides.
 
     Returns:
@@ -394,9 +392,8 @@ def make_inputs(
     place = _as_it_is if problem.own_layout else _APPLY[workload.layout]
     strides = random.Random(f"strides/{seed}")
     with made_on(where):
-        values = problem.inputs(workload, generator)
-        change = contrasted if workload.magnitudes else widen
-        values = change(problem, workload, values, generator)
+        draw = contrasted if workload.magnitudes else widen
+        values = draw(problem, workload, problem.inputs(workload, generator), generator)
         return {
             name: place(value.to(where), strides) if isinstance(value, torch.Tensor) else value
             for name, value in values.items()
