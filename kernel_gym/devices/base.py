@@ -272,6 +272,12 @@ class TimedSession(Session, Protocol):
     def select(self, inputs: Mapping[str, Value], dims: Mapping[str, int]) -> object | Failed:
         """Prepares calls of one form, of which values do not matter."""
 
+    def repeat(self, inputs: Mapping[str, Value], dims: Mapping[str, int]) -> Failed | None:
+        """Records a call of one form again, a drawn number of times: its plan must stay the same.
+
+        Values do not matter. It needs no GPU, so nobody waits for the host code.
+        """
+
     def time_calls(
         self, order: Sequence[TimedSession], call: TimedCall, graph: bool
     ) -> list[float] | Failed | None:

@@ -29,7 +29,7 @@ from kernel_gym.plans.reading import BadPlanError
 from kernel_gym.plans.types import LaunchPlan
 from kernel_gym.protocol import launcher as messages
 from kernel_gym.protocol.request import Answer, RequestDispatcher, encode_answer
-from kernel_gym.sandbox.channel import Channel, ChannelClosed
+from kernel_gym.sandbox.channel import BLOCK_SPIN, Channel, ChannelClosed
 
 Execution = PlanExecution | ReferenceExecution
 
@@ -192,7 +192,7 @@ def main(words: list[str]) -> None:
     channel.send({})
     while True:
         try:
-            message = channel.recv()
+            message = channel.recv(spin=BLOCK_SPIN)
         except ChannelClosed:
             return
         answer = encode_answer(REQUESTS.answer(launcher, message.header, message.buffers))

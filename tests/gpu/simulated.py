@@ -40,7 +40,6 @@ def description():
         name="rocm:0",
         clock=Clock.MEASURED,
         timing=TimingMethod.PAIRED,
-        languages=("triton",),
         torch_device=torch.device("cpu"),
         audits=False,
         device_per_session=False,

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from contextlib import closing
+from dataclasses import replace
 
 import pytest
 import torch
 
 from kernel_gym.devices.base import Call, Failed, FailureKind, NotOfferedError, TimedCall
 from kernel_gym.devices.placement import storage_bytes
+from kernel_gym.devices.sim.toolchain import HipToolchain, hip_toolchain
+from kernel_gym.judge.expected import compare, expect
 from kernel_gym.judge.protocol import TIMING
 from kernel_gym.judge.timing.deferred_checks import DeferredChecks
 from kernel_gym.judge.timing.fresh_inputs import FreshInputs
@@ -19,6 +22,9 @@ from kernel_gym.tasks import Scale, get_task, make_inputs, train_workloads
 from tests.gpu.simulated import device
 
 pytestmark = pytest.mark.skipif(library_folder() is None, reason="the HIP runtime is not built")
+needs_hip = pytest.mark.skipif(
+    not isinstance(hip_toolchain("gfx942"), HipToolchain), reason="no toolchain"
+)
 TASK = get_task("triton2triton/row_sum")
 WORKLOAD = train_workloads(TASK.problem, Scale.SIM)[0]
 DIMS = WORKLOAD.dims
@@ -102,6 +108,52 @@ def test_an_imported_task_is_not_offered(gpu):
 
     with pytest.raises(NotOfferedError, match="suite/task is not offered on rocm:0"):
         gpu.open(Recorded())
+
+
+def test_a_language_without_plans_is_not_offered(gpu, monkeypatch):
+    monkeypatch.setattr(gpu, "description", replace(gpu.description, languages=("triton",)))
+    with pytest.raises(NotOfferedError, match="sources in hip have no plan there"):
+        gpu.open(get_task("hip2hip/softmax"))
+
+
+def test_host_code_that_changes_its_plan_later_is_refused_before_the_gpu_is_taken(gpu):
+    source = TASK.start_source + (
+        "\nhonest_ = row_sum\ncalls = []\n\ndef row_sum(x):\n    calls.append(1)\n"
+        "    return honest_(x) if len(calls) < 9 else honest_(x.clone())\n"
+    )
+    shapes = {name: value.to("meta") for name, value in inputs().items()}
+    with closing(opened(gpu)) as honest, closing(opened(gpu, source)) as changing:
+        for session in (honest, changing):
+            assert session.compile([(DIMS, shapes)]) is None
+            session.sample_from(3)
+        assert honest.repeat(shapes, DIMS) is None
+        failed = changing.repeat(shapes, DIMS)
+        assert isinstance(failed, Failed)
+        assert "two recordings of one call differ" in failed.message
+
+
+@needs_hip
+@pytest.mark.parametrize(("old", "new", "right"), [("", "", True), ("expf(", "exp2f(", False)])
+def test_a_source_in_hip_becomes_a_plan_with_a_code_object(gpu, old, new, right):
+    task = get_task("hip2hip/softmax")
+    workload = train_workloads(task.problem, Scale.SIM)[0]
+    expected = expect(task.problem, workload, seed=1)
+    assert old in task.start_source
+    with closing(gpu.open(task)) as session:
+        assert session.load(task.start_source.replace(old, new)) is None
+        call = session.call(expected.inputs, workload.dims)
+        assert isinstance(call, Call), call
+        assert session.repeat(expected.inputs, workload.dims) is None
+        assert compare(task.problem, expected, (call.outputs[0].tensor,)).passed is right
+        assert [kernel.vgprs > 0 for kernel in session.facts()] == [True]
+
+
+@needs_hip
+def test_what_does_not_compile_in_hip_names_its_line(gpu):
+    task = get_task("hip2hip/softmax")
+    with closing(gpu.open(task)) as session:
+        failed = session.load(task.start_source + "\nint main() { return x; }\n")
+        assert (failed.kind, "'x'" in failed.message) == (FailureKind.COMPILE, True)
 
 
 def test_two_sides_are_compared_on_fresh_inputs(gpu):

@@ -54,13 +54,14 @@ class GpuBackend(Backend):
             arch_name,
             data_sheet,
             gpu_file,
+            languages_of,
+            missing_compiler,
             uuid_of,
             vendor_here,
         )
 
         vendor, properties = vendor_here(), _properties(name)
         problems, fixes = [], []
-        languages = ("triton",)  # host code of HIP sources has no plan on a GPU yet
         if torch.cuda.device_count() > 1 and not gpu_file(vendor, uuid_of(properties)):
             problems.append(
                 "candidates can open the other GPUs: the system does not say which device file "
@@ -72,6 +73,10 @@ class GpuBackend(Backend):
             problems.append(f"the peak rates of a {properties.name} are not known")
             fixes.append("add its data sheet to kernel_gym/devices/gpu/vendors.py")
         arch = arch_name(vendor, properties)
+        if missing := missing_compiler(vendor, arch):
+            problems.append(f"HIP tasks are skipped: {missing.problem}")
+            fixes.append(missing.fix)
+        languages = languages_of(vendor, arch)
         return DeviceStatus(
             name, arch, Clock.MEASURED, known, languages, tuple(problems), tuple(fixes)
         )

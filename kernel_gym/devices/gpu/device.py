@@ -139,7 +139,8 @@ class GpuDevice:
             launch_instructions: Not used: a launch on a GPU cannot be stopped.
 
         Raises:
-            NotOfferedError: The task is of an imported suite whose code may need data.
+            NotOfferedError: The task is of an imported suite whose code may need data, or in a
+                language that has no plans on this GPU.
             InfraError: A process could not be started.
         """
         if task.problem.recorded or task.problem.worker_reference is not None:
@@ -147,12 +148,17 @@ class GpuDevice:
                 f"{task.id} is not offered on {self.description.name}: its calls may need data, "
                 "and have no plan yet"
             )
+        if task.language not in self.description.languages:
+            raise NotOfferedError(
+                f"{task.id} is not offered on {self.description.name}: sources in {task.language} "
+                f"have no plan there; it takes {', '.join(self.description.languages)}"
+            )
         recorder = GpuRecorder(self._recipe.recorder, trusted)
         slot = self._launchers.take(trusted)
         most = int(ROOM_SHARE * (self.description.total_memory or 1 << 40))
         return GpuSession(
             task,
-            PlanProgram(task, recorder, self.memory, slot, most),
+            PlanProgram(task, recorder, self.memory, slot, most, self.description.arch),
             self.memory,
             slot,
             partial(self.held, Exclusivity.ALONE),

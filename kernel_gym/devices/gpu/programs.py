@@ -13,9 +13,10 @@ import torch
 
 from kernel_gym.devices.answers import StatedOutput, stated_outputs
 from kernel_gym.devices.base import Failed, FailureKind, MemoryUsedUpError
+from kernel_gym.devices.candidate_loading import CandidateLoading, returns_outputs
 from kernel_gym.devices.gpu.host_memory import HostMemory
 from kernel_gym.devices.gpu.launchers import LauncherSlot
-from kernel_gym.devices.gpu.recording import GpuRecorder
+from kernel_gym.devices.gpu.recording import LOAD_SECONDS, GpuRecorder
 from kernel_gym.devices.placement import storage_bytes
 from kernel_gym.devices.plan_recordings import (
     PlannedCall,
@@ -32,7 +33,6 @@ from kernel_gym.plans.types import (
     PlanBuffer,
     WrongOutput,
 )
-from kernel_gym.protocol import worker as messages
 from kernel_gym.records import KernelFacts
 from kernel_gym.tasks.problem import Value
 from kernel_gym.tasks.task import Task
@@ -78,7 +78,7 @@ class Program(Protocol):
         """Does on the host what a call of such a form needs."""
 
     def repeat(
-        self, inputs: Mapping[str, Value], dims: Mapping[str, int], seed: int
+        self, inputs: Mapping[str, Value], dims: Mapping[str, int], seed: int, alone: Exclusive
     ) -> Failed | None:
         """Records a call again, a number of times that the seed draws; its plan must stay."""
 
@@ -104,6 +104,7 @@ class PlanProgram:
         memory: For the inputs of calls that tune.
         slot: The launcher that times plans for host code that tunes itself.
         most_bytes: Bytes of the GPU that a plan may have.
+        arch: The architecture of the GPU.
     """
 
     def __init__(
@@ -113,17 +114,20 @@ class PlanProgram:
         memory: HostMemory,
         slot: LauncherSlot,
         most_bytes: int,
+        arch: str,
     ) -> None:
         self._task, self._recorder, self._memory = task, recorder, memory
         self._slot, self._most = slot, most_bytes
+        self._loading = CandidateLoading(
+            recorder, arch, LOAD_SECONDS, recorder.budget, recorder.family
+        )
         self._recordings = PlanRecordings(task, recorder.ask, returns=True)
 
     def load(self, source: str) -> Failed | None:
-        """Loads a source into the recorder."""
-        self._recordings.forget()
-        return self._recorder.load(
-            messages.LoadOnSimulator(self._task.language, self._task.entry, source)
-        )
+        """Builds a source and loads it into the recorder."""
+        returns = returns_outputs(self._task, source)
+        self._recordings = PlanRecordings(self._task, self._recorder.ask, returns)
+        return self._loading.load(self._task, source)
 
     def compile(
         self, inputs: Mapping[str, Value], dims: Mapping[str, int], alone: Exclusive
@@ -135,11 +139,10 @@ class PlanProgram:
         return None
 
     def repeat(
-        self, inputs: Mapping[str, Value], dims: Mapping[str, int], seed: int
+        self, inputs: Mapping[str, Value], dims: Mapping[str, int], seed: int, alone: Exclusive
     ) -> Failed | None:
         """Records a call again, a number of times that the seed draws; its plan must stay."""
-        time_steps = self._timer(inputs, contextlib.nullcontext)
-        return self._recordings.repeat(inputs, dims, time_steps, seed)
+        return self._recordings.repeat(inputs, dims, self._timer(inputs, alone), seed)
 
     def select(
         self, slot: LauncherSlot, inputs: Mapping[str, Value], dims: Mapping[str, int]
@@ -219,7 +222,7 @@ class ReferenceProgram:
         return None
 
     def repeat(
-        self, inputs: Mapping[str, Value], dims: Mapping[str, int], seed: int
+        self, inputs: Mapping[str, Value], dims: Mapping[str, int], seed: int, alone: Exclusive
     ) -> Failed | None:
         """Does nothing: trusted code has no plan."""
         return None

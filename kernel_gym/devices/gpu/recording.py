@@ -17,7 +17,6 @@ from kernel_gym.devices.budget import HostBudget
 from kernel_gym.devices.cache import cache_folder
 from kernel_gym.devices.compiling import CompilerNote
 from kernel_gym.devices.failures import describe_exit
-from kernel_gym.protocol import worker as messages
 from kernel_gym.protocol.request import Request, encode
 from kernel_gym.sandbox.channel import (
     ChannelClosed,
@@ -49,11 +48,13 @@ class GpuRecorder:
     """
 
     def __init__(self, options: Mapping[str, object], trusted: bool) -> None:
-        self._budget = None if trusted else HostBudget()
+        self.budget = None if trusted else HostBudget()
+        """The candidate's remaining seconds."""
         self._dead: Failed | None = None
         self._note = CompilerNote()
         caches = [str(cache_folder("triton"))] if trusted else []
-        family = None if trusted else Family(secrets.token_hex(8), FAMILY_MEMORY)
+        self.family = None if trusted else Family(secrets.token_hex(8), FAMILY_MEMORY)
+        """The processes that share its limit of memory."""
         limits = replace(WORKER_LIMITS, cpu_seconds=1 << 30) if trusted else WORKER_LIMITS
         variables = {"TRITON_CACHE_DIR": caches[0]} if trusted else {}
         try:
@@ -66,7 +67,7 @@ class GpuRecorder:
                     variables,
                     trusted,
                     caches,
-                    family,
+                    self.family,
                 ),
                 buffers=2,
             )
@@ -89,14 +90,9 @@ class GpuRecorder:
                 raise InfraError(f"a recorder could not be started: {error}") from error
         return self._confinement
 
-    def load(self, request: messages.LoadOnSimulator) -> Failed | None:
-        """Loads a source."""
-        answer = self._exchange(request, LOAD_SECONDS)
-        return answer if isinstance(answer, Failed) else None
-
     def ask(self, request: Request) -> ChannelMessage | Failed:
         """Asks about a call, and returns the answer or the failure of the candidate."""
-        return self._exchange(request, CALL_SECONDS)
+        return self.exchange(request, CALL_SECONDS)
 
     def close(self) -> None:
         """Ends the process and everything that it started."""
@@ -104,30 +100,30 @@ class GpuRecorder:
             self._child.close()
         self._note.close()
 
-    def _exchange(self, request: Request, seconds: float) -> ChannelMessage | Failed:
+    def exchange(self, request: Request, limit: float) -> ChannelMessage | Failed:
         """Sends a request and returns the answer, or the failure that it reports or shows."""
         self.confinement  # noqa: B018 - waits until the process listens
         if self._dead is not None:
             return self._dead
-        if self._budget is not None:
-            seconds = min(seconds, self._budget.wall)
+        seconds = limit if self.budget is None else min(limit, self.budget.wall)
         header, buffers = encode(request)
         start = time.monotonic()
         try:
             answer = self._child.channel.request(header, *buffers, timeout=seconds)
         except ChannelTimeout:
             text = f"{request.verb}: no answer within {seconds:.0f} s{self._note.reason()}"
-            return self._fail(Failed(FailureKind.TIMEOUT, text))
+            return self.fail(Failed(FailureKind.TIMEOUT, text))
         except ChannelClosed:
-            return self._fail(Failed(FailureKind.RUNTIME, describe_exit(self._child)))
+            return self.fail(Failed(FailureKind.RUNTIME, describe_exit(self._child)))
         except ChannelError as error:
             text = f"the worker broke the protocol: {error}"
-            return self._fail(Failed(FailureKind.RUNTIME, text))
-        if self._budget is not None and self._budget.draw_wall(time.monotonic() - start):
-            text = f"{request.verb}: {self._budget.overrun}"
-            return self._fail(Failed(FailureKind.TIMEOUT, text))
+            return self.fail(Failed(FailureKind.RUNTIME, text))
+        if self.budget is not None and self.budget.draw_wall(time.monotonic() - start):
+            text = f"{request.verb}: {self.budget.overrun}"
+            return self.fail(Failed(FailureKind.TIMEOUT, text))
         return parse_failure(answer.header["error"]) if "error" in answer.header else answer
 
-    def _fail(self, failed: Failed) -> Failed:
+    def fail(self, failed: Failed) -> Failed:
+        """Keeps and returns a failure after which the recorder cannot be used."""
         self._dead = failed
         return failed

@@ -97,6 +97,13 @@ class GpuSession:
                 return failed
         return None
 
+    def repeat(self, inputs: Mapping[str, Value], dims: Mapping[str, int]) -> Failed | None:
+        """Records a call of one form again and again: its plan must stay the same."""
+        try:
+            return self._program.repeat(inputs, dims, self._seed, self._alone)
+        except LauncherLostError as error:
+            return self._failed(error)
+
     def sample_from(self, seed: int) -> None:
         """Keeps the seed, which draws how often a call is recorded again."""
         self._seed = seed
@@ -108,15 +115,10 @@ class GpuSession:
         noop: bool = False,
         audit: Audit = Audit.OFF,
     ) -> Call | Failed:
-        """Calls the source once on fresh copies of the inputs. A GPU has no audits.
-
-        With `Audit.AGAIN` it is recorded many times more, and its plan must stay the same.
-        """
+        """Calls the source once on fresh copies of the inputs. A GPU has no audits."""
         loaded = self.select(inputs, dims)
         if isinstance(loaded, Failed):
             return loaded
-        if audit is Audit.AGAIN and (failed := self._repeated(inputs, dims)):
-            return failed
         outputs = self._stated(loaded, dims)
         if any(isinstance(output, Wrong) for output in outputs):
             problems = (OutputTensor(None, o.problem) for o in outputs if isinstance(o, Wrong))
@@ -149,13 +151,6 @@ class GpuSession:
             plan=loaded.plan,
             plan_from="shapes" if loaded.plan else "",
         )
-
-    def _repeated(self, inputs: Mapping[str, Value], dims: Mapping[str, int]) -> Failed | None:
-        """Records a call again and again."""
-        try:
-            return self._program.repeat(inputs, dims, self._seed)
-        except LauncherLostError as error:
-            return self._failed(error)
 
     def select(self, inputs: Mapping[str, Value], dims: Mapping[str, int]) -> LoadedCall | Failed:
         """Has the launcher load what calls of such a form do."""

@@ -18,6 +18,7 @@ import torch
 from kernel_gym.devices.base import InfraError
 from kernel_gym.devices.description import DeviceDescription, TimingMethod
 from kernel_gym.devices.gpu.shared_memory import arena_bytes
+from kernel_gym.devices.sim.toolchain import MissingToolchain, hip_toolchain
 from kernel_gym.hardware import MI300X, DeviceSpec
 from kernel_gym.records import Clock
 from kernel_gym.tasks.problem import Scale
@@ -48,6 +49,8 @@ class Vendor:
     """Triton's name of the compiler backend."""
     some_arch: str | int
     """An architecture that Triton can compile for without a GPU of that kind."""
+    languages: tuple[str, ...]
+    """The languages of candidates that become plans."""
 
 
 CUDA = Vendor(
@@ -61,6 +64,7 @@ CUDA = Vendor(
     wavefront=32,
     backend="cuda",
     some_arch=90,
+    languages=("triton",),
 )
 ROCM = Vendor(
     name="rocm",
@@ -73,6 +77,7 @@ ROCM = Vendor(
     wavefront=64,
     backend="hip",
     some_arch="gfx942",
+    languages=("triton", "hip"),
 )
 
 
@@ -135,6 +140,23 @@ def arch_name(vendor: Vendor, properties: object) -> str:
         return str(properties.gcnArchName).split(":")[0]  # type: ignore[attr-defined]
     major, minor = properties.major, properties.minor  # type: ignore[attr-defined]
     return f"sm_{major}{minor}" + ("a" if major >= 9 else "")
+
+
+def missing_compiler(vendor: Vendor, arch: str) -> MissingToolchain | None:
+    """Returns why a GPU takes no candidates in HIP; None if it does, or if its vendor has no HIP.
+
+    Args:
+        vendor: The vendor of the GPU.
+        arch: The compiler's name of its architecture.
+    """
+    chain = hip_toolchain(arch) if "hip" in vendor.languages else None
+    return chain if isinstance(chain, MissingToolchain) else None
+
+
+def languages_of(vendor: Vendor, arch: str) -> tuple[str, ...]:
+    """Returns the languages of candidates on a GPU: those of its vendor that can be built here."""
+    missing = missing_compiler(vendor, arch)
+    return tuple(one for one in vendor.languages if one != "hip" or missing is None)
 
 
 def selecting(vendor: Vendor, properties: object, index: int) -> dict[str, str]:
@@ -242,7 +264,7 @@ def describe_gpu(name: str, properties: Any) -> DeviceDescription:
         clock=Clock.MEASURED,
         timing=TimingMethod.PAIRED,
         scale=Scale.FULL,
-        languages=("triton",),
+        languages=languages_of(vendor, arch),
         facts=_facts(vendor, spec, arch),
         torch_device=torch.device("cuda", int(name.partition(":")[2])),
         arch=arch,

@@ -14,9 +14,8 @@ from typing import Any, TypeVar
 import torch
 
 from kernel_gym.devices.base import Audit, Call, DeviceLostError, Failed, FailureKind
-from kernel_gym.devices.budget import EXTENSION_SECONDS
+from kernel_gym.devices.candidate_loading import CandidateLoading, returns_outputs
 from kernel_gym.devices.failures import describe_fault
-from kernel_gym.devices.hip_build import compile_extension, compile_hip, launcher_outputs
 from kernel_gym.devices.operators import MAX_READ_BYTES
 from kernel_gym.devices.plan_recordings import (
     ExecutedPlan,
@@ -43,7 +42,6 @@ from kernel_gym.protocol import worker as messages
 from kernel_gym.protocol.fields import ELEMENT_TYPES
 from kernel_gym.protocol.request import Request, encode
 from kernel_gym.sandbox.channel import ChannelError, ChannelMessage, ChannelTimeout
-from kernel_gym.tasks import extension
 from kernel_gym.tasks.embedded import waits_by_compiler
 from kernel_gym.tasks.problem import Value
 from kernel_gym.tasks.task import Task
@@ -64,8 +62,7 @@ class PlannedSession(SimSession):
 
     def __init__(self, task: Task, options: SimOptions, kernels: KernelFile | None = None) -> None:
         self._kernels, self._plans = kernels, options.plans
-        self._returns = task.language != "hip"
-        """Whether the candidate returns its outputs; a launcher in HIP gets them."""
+        self._returns = True
         self._most_read = MAX_CONSTANTS_BYTES if options.resident else MAX_READ_BYTES
         super().__init__(task, options)
 
@@ -83,44 +80,14 @@ class PlannedSession(SimSession):
         """Builds and loads a source, unless its stored plans are judged again."""
         self.__dict__.pop("_recordings", None)  # another source has plans of its own
         self._waits_by_compiler = self._task.language == "triton" and waits_by_compiler(source)
-        is_extension = extension.is_extension(source, self._task.language)
-        self._returns = is_extension or self._task.language != "hip"
+        self._returns = returns_outputs(self._task, source)
         if self._plans is not None and self._plans.again:
             return None
         if self._kernels is not None:
             self._kernels.fill(self._task.problem.unassembled(source), self._budget)
-        language = language or self._task.language
-        plain = self._options.plain
-        request = messages.LoadOnSimulator(language, self._task.entry, source, plain=plain)
-        if is_extension:
-            return self._load_extension(replace(request, language="extension"))
-        if self._task.language == "hip":
-            built = compile_hip(source, self._arch, LOAD_SECONDS, self._budget, self._family)
-            if isinstance(built, Failed):
-                return built
-            assembler, library = built.results
-            outputs = launcher_outputs(self._task.problem)
-            request = replace(request, outputs=outputs, assembler=assembler, library=library)
-        answer = self._worker.ask(request, LOAD_SECONDS)
-        return answer if isinstance(answer, Failed) else None
-
-    def _load_extension(self, request: messages.LoadOnSimulator) -> Failed | None:
-        """Loads a module and builds the extension that it asks for. A recorder has no compiler."""
-        asked = self._worker.exchange(request, LOAD_SECONDS)
-        if isinstance(asked, Failed):
-            return asked
-        if asked.header.get("ask") != "extension":
-            return None  # a module without an extension: its calls show what it is
-        source = asked.header.get("source")
-        if not isinstance(source, str):
-            return self._worker.fail(Failed(FailureKind.COMPILE, "the extension has no source"))
-        if self._budget is not None:
-            self._budget.grant(EXTENSION_SECONDS)
-        built = compile_extension(source, self._arch, EXTENSION_SECONDS, self._budget, self._family)
-        if isinstance(built, Failed):
-            return self._worker.fail(built)  # the recorder still waits
-        loaded = self._worker.exchange(messages.TellExtension(*built.results), LOAD_SECONDS)
-        return loaded if isinstance(loaded, Failed) else None
+        recorder, plain = self._worker, self._options.plain
+        loading = CandidateLoading(recorder, self._arch, LOAD_SECONDS, self._budget, self._family)
+        return loading.load(self._task, source, language, plain)
 
     def second_opinion(self) -> PlannedSession:
         """Opens a session with a compiler that leaves out optional passes."""

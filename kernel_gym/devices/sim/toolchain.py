@@ -10,7 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 OLDEST_CLANG = 17
-_CANDIDATES = ("clang++-20", "clang++-19", "clang++-18", "clang++-17", "clang++")
+_CANDIDATES = (
+    *("clang++-20", "clang++-19", "clang++-18", "clang++-17", "clang++"),
+    "/opt/rocm/llvm/bin/clang++",
+)
 _BITCODE_FOLDERS = (
     "/usr/lib/x86_64-linux-gnu/amdgcn/bitcode",
     "/usr/lib/aarch64-linux-gnu/amdgcn/bitcode",
@@ -76,6 +79,11 @@ class MissingToolchain:
 @functools.cache
 def hip_toolchain(arch: str = "gfx942") -> HipToolchain | MissingToolchain:
     """Finds the clang that builds HIP for `arch` and for the host, with ROCm's device libraries."""
+    if arch not in _ISA_LIBRARIES:
+        known = ", ".join(_ISA_LIBRARIES)
+        return MissingToolchain(
+            f"HIP is not built for {arch}", f"use a GPU that is one of: {known}"
+        )
     compiler = _find_clang()
     if compiler is None:
         return MissingToolchain(f"no clang++ {OLDEST_CLANG} or newer")

@@ -12,7 +12,7 @@ import ctypes
 import importlib.util
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -36,10 +36,13 @@ class InlineExtensions:
     Args:
         judge: The pipe, on which the judge waits for the answer to a load.
         runtime: The driver of the recorder.
+        code_of: Makes the code that the device takes from assembler text.
     """
 
-    def __init__(self, judge: Channel, runtime: RecordingRuntime) -> None:
-        self._judge, self._runtime = judge, runtime
+    def __init__(
+        self, judge: Channel, runtime: RecordingRuntime, code_of: Callable[[bytes], bytes]
+    ) -> None:
+        self._judge, self._runtime, self._code_of = judge, runtime, code_of
         self._language = ""
         self.connection: Connection | None = None
         """Connection that takes the HIP calls of the extension; None without one."""
@@ -86,7 +89,7 @@ class InlineExtensions:
         told = decode(messages.TellExtension, message.header, message.buffers)
         path = Path(os.environ["TMPDIR"]) / f"{name}.so"
         path.write_bytes(told.library)
-        self.connection = Connection(self._runtime, told.assembler)
+        self.connection = Connection(self._runtime, self._code_of(told.assembler))
         return _imported(name, path)
 
     def _check(self, name: object, device: object) -> None:

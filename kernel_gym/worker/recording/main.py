@@ -84,9 +84,9 @@ class RecordingWorker:
             cubin.install(self.runtime, gpu)
         elif gpu is not None:
             hsaco.install()
-        self._simulated = gpu is None
+        self._simulated, self._arch = gpu is None, options["arch"]
         self._flydsl: Connection | None = None
-        self._extensions = InlineExtensions(judge, self.runtime)
+        self._extensions = InlineExtensions(judge, self.runtime, self._code_of)
         self.pieces: tuple[bytes, ...] = ()
         """Code objects and constants, which follow the JSON of the answer."""
         self.candidate: Candidate | None = None
@@ -116,7 +116,8 @@ class RecordingWorker:
         if language == "hip":
             from kernel_gym.worker.hip import sim as hip
 
-            self.candidate = hip.load(entry, outputs, assembler, library, self.runtime)
+            code = self._code_of(assembler)
+            self.candidate = hip.load(entry, outputs, code, library, self.runtime)
         else:
             from kernel_gym.worker import triton_module
 
@@ -129,6 +130,10 @@ class RecordingWorker:
             connection = self._extensions.connection or self._flydsl
             self.candidate = candidate if connection is None else connection.watched(candidate)
         return {}
+
+    def _code_of(self, assembler: bytes) -> bytes:
+        """Returns the code of a source in HIP as its device takes it."""
+        return assembler if self._simulated else hsaco.linked(assembler, self._arch)
 
     def record(self, args: messages.ArenaArguments, outputs: list[int]) -> dict[str, Any]:
         """Calls the candidate once and returns its plan."""

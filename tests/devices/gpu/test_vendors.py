@@ -15,7 +15,11 @@ from kernel_gym.devices.gpu.vendors import (
     data_sheet,
     device_files,
     gpu_file,
+    languages_of,
+    missing_compiler,
 )
+from kernel_gym.devices.sim import toolchain
+from kernel_gym.devices.sim.toolchain import HipToolchain
 
 
 def test_rocm_calls_hip_with_wavefronts_of_64():
@@ -31,6 +35,17 @@ def test_architectures_have_the_compilers_names():
     assert arch_name(ROCM, rocm) == "gfx942"
     assert arch_name(CUDA, SimpleNamespace(major=9, minor=0)) == "sm_90a"
     assert arch_name(CUDA, SimpleNamespace(major=8, minor=0)) == "sm_80"
+
+
+def test_hip_is_for_amd_where_its_compiler_is(monkeypatch):
+    chain = object.__new__(HipToolchain)
+    monkeypatch.setattr(vendors, "hip_toolchain", lambda arch: chain)
+    assert languages_of(ROCM, "gfx942") == ("triton", "hip")
+    assert languages_of(CUDA, "sm_90a") == ("triton",)
+    monkeypatch.setattr(vendors, "hip_toolchain", toolchain.hip_toolchain)
+    assert languages_of(ROCM, "gfx1100") == ("triton",)
+    assert missing_compiler(ROCM, "gfx1100").problem == "HIP is not built for gfx1100"
+    assert missing_compiler(CUDA, "sm_90a") is None
 
 
 @pytest.mark.parametrize(
