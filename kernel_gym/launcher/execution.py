@@ -88,10 +88,11 @@ class PlanExecution:
             )
         ]
 
-    def prepare(self, graph: bool) -> None:
+    def prepare(self, inputs: InputPlace, graph: bool) -> None:
         """Loads code with variables again, and captures the steps if they have no graph.
 
         Args:
+            inputs: Not used: nothing of the plan runs.
             graph: Whether `start` queues a graph.
         """
         if self._has_variables:

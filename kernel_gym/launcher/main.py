@@ -82,9 +82,9 @@ class PlanLauncher:
         """Executes a plan once."""
 
         def work() -> Answer:
-            execution = self._opened(number)
-            execution.prepare(graph=False)
-            execution.begin(self._inputs(inputs))
+            execution, place = self._opened(number), self._inputs(inputs)
+            execution.prepare(place, graph=False)
+            execution.begin(place)
             execution.queue(noop)
             execution.queue_results(self._results(results))
             return messages.PlanExecuted(execution.damaged())

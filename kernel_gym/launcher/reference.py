@@ -50,16 +50,19 @@ class ReferenceExecution:
         self._graph: Any = None
         self._warm = False
 
-    def prepare(self, graph: bool) -> None:
+    def prepare(self, inputs: InputPlace, graph: bool) -> None:
         """Calls the function once before times are taken, so that libraries are loaded.
 
         Args:
+            inputs: The inputs of that call, since an operator may end the context when it gets
+                others: `repeat_interleave` does so if counts do not have the sum that it is told.
             graph: Whether `start` replays a graph, which is captured once.
 
         Raises:
             NotCapturedError: PyTorch cannot capture a call.
         """
         if not self._warm:
+            self.begin(inputs)
             self.queue()
             self._driver.wait()
             self._warm = True

@@ -41,8 +41,8 @@ class InputPlace:
 class Work(Protocol):
     """Work of a call on the stream of a driver."""
 
-    def prepare(self, graph: bool) -> None:
-        """Does on the host what a call needs before the device is busy with it."""
+    def prepare(self, inputs: InputPlace, graph: bool) -> None:
+        """Does what a call needs before the device is busy with it."""
 
     def begin(self, inputs: InputPlace) -> None:
         """Queues what makes a call independent of the one before."""
@@ -84,7 +84,7 @@ class CallTimer:
             graph: Whether the work is captured and replayed as one graph.
         """
         driver = self._driver
-        work.prepare(graph)
+        work.prepare(inputs, graph)
         for _ in range(self._lead):
             self._make_cold()
         work.begin(inputs)

@@ -13,8 +13,9 @@ from typing import Protocol
 _SHARED = "kernel_gym.tasks.shared."
 _DIGEST = "_digest_of_content"
 """The attribute that keeps the digest of a problem."""
-_TEXTS = frozenset({".py", ".hip"})
-"""The suffixes of the files of a folder that define a problem. Its verdict is no such file."""
+_TEXTS = frozenset({".py", ".hip", ".toml"})
+"""The suffixes of the files of a folder that define a problem: ranges decide what is drawn. Its
+verdict is no such file."""
 
 
 class _Defined(Protocol):

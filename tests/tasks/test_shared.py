@@ -30,11 +30,15 @@ def test_shared_modules_and_base_classes_decide_a_problem():
     assert "class Problem(" not in heir
 
 
-def test_every_file_of_the_folder_decides_a_problem():
-    names = [text.partition("\n")[0] for text in get_problem("softmax").content()]
-    assert {"baseline.hip", "baseline.py", "formula.py", "gluon.py", "problem.py"} <= set(names)
-    assert "variants/whole_row.py" in names
-    assert not any("admission" in name for name in names)
+@pytest.mark.parametrize("name", problem_names())
+def test_every_file_of_the_folder_but_the_verdict_decides_a_problem(name):
+    problem = get_problem(name)
+    names = {text.partition("\n")[0] for text in problem.content()}
+    paths = [path for path in problem.folder.rglob("*") if path.is_file()]
+    files = {path.relative_to(problem.folder).as_posix() for path in paths}
+    kept = {name for name in files if "__pycache__" not in name}
+    assert kept - {"admission.json"} == names & kept
+    assert {"problem.py", "ranges.toml"} <= names
 
 
 def test_scalars_vary_by_workload_and_not_by_seed():
