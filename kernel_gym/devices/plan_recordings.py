@@ -24,7 +24,7 @@ from kernel_gym.inert import shown
 from kernel_gym.plans.identity import dependencies, difference, plan_hash
 from kernel_gym.plans.parse import parse_plan
 from kernel_gym.plans.reading import BadPlanError
-from kernel_gym.plans.types import LaunchPlan, ReadStep, TorchOperatorStep
+from kernel_gym.plans.types import LaunchPlan, LaunchStep, ReadStep, TorchOperatorStep
 from kernel_gym.protocol import worker as messages
 from kernel_gym.protocol.request import Request, encode
 from kernel_gym.sandbox.channel import ChannelMessage
@@ -341,6 +341,8 @@ def _parse(answer: ChannelMessage, answers: RecordingAnswers) -> LaunchPlan:
         plan = parse_plan(answer.header.get("plan"), codes, constants)
     except BadPlanError as error:
         raise BadAnswerError(f"the plan of the call is refused: {error}") from None
+    if any(isinstance(step, LaunchStep) and step.copies for step in plan.steps):
+        raise BadAnswerError("the plan of the call is refused: it has a launch of the judge")
     if answers.execute is None and any(
         isinstance(s, TorchOperatorStep | ReadStep) for s in plan.steps
     ):

@@ -117,10 +117,10 @@ class PlanExecution:
             self._driver.queue_copy_in(place, ctypes.addressof(data), len(data))
 
     def queue(self, noop: bool = False) -> None:
-        """Queues all steps, or all but launches."""
+        """Queues all steps, or all but the candidate's launches."""
         for number, step in enumerate(self._plan.steps):
             if isinstance(step, LaunchStep):
-                if not noop:
+                if step.copies or not noop:
                     self._launch(step)
             elif isinstance(step, FillStep):
                 self._fill(number, step)

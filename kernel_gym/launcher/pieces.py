@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator
 
 from kernel_gym.plans.types import ELEMENT_BYTES, BufferView
@@ -27,17 +28,11 @@ def pieces(*views: BufferView) -> Iterator[tuple[int, ...]]:
     Raises:
         TooManyPiecesError: There are more than `MAX_PIECES`.
     """
-    width = ELEMENT_BYTES[views[0].dtype]
-    axes = [(n, *(v.strides[i] for v in views)) for i, n in enumerate(views[0].shape) if n != 1]
     if 0 in views[0].shape:
         return
-    size = 1
-    while axes and all(stride == size for stride in axes[-1][1:]):
-        size *= axes.pop()[0]
-    count = 1
-    for axis in axes:
-        count *= axis[0]
-    if count > MAX_PIECES:
+    width, axes = ELEMENT_BYTES[views[0].dtype], axes_of(*views)
+    size = axes.pop()[0] if _is_contiguous(axes) else 1
+    if (count := count_of_pieces(*views)) > MAX_PIECES:
         raise TooManyPiecesError(f"a tensor in {count} pieces, expected at most {MAX_PIECES}")
     for place in itertools.product(*(range(axis[0]) for axis in axes)):
         steps = (
@@ -46,3 +41,31 @@ def pieces(*views: BufferView) -> Iterator[tuple[int, ...]]:
         )
         offsets = (view.offset + step * width for view, step in zip(views, steps, strict=True))
         yield (size * width, *offsets)
+
+
+def count_of_pieces(*views: BufferView) -> int:
+    """Returns in how many pieces `pieces` splits tensors of one shape and type."""
+    axes = axes_of(*views)
+    return math.prod(axis[0] for axis in (axes[:-1] if _is_contiguous(axes) else axes))
+
+
+def axes_of(*views: BufferView) -> list[tuple[int, ...]]:
+    """Returns the axes of tensors of one shape: size, and the stride of each in elements.
+
+    Neighbours that lie together in all tensors are one axis.
+    """
+    axes: list[tuple[int, ...]] = []
+    for number, size in enumerate(views[0].shape):
+        axis = (size, *(view.strides[number] for view in views))
+        if size == 1:
+            continue
+        if axes and all(
+            outer == size * inner for outer, inner in zip(axes[-1][1:], axis[1:], strict=True)
+        ):
+            axis = (axes.pop()[0] * size, *axis[1:])
+        axes.append(axis)
+    return axes
+
+
+def _is_contiguous(axes: list[tuple[int, ...]]) -> bool:
+    return bool(axes) and all(stride == 1 for stride in axes[-1][1:])

@@ -54,8 +54,8 @@ class ReferenceExecution:
         """Calls the function once before times are taken, so that libraries are loaded.
 
         Args:
-            inputs: The inputs of that call, since an operator may end the context when it gets
-                others: `repeat_interleave` does so if counts do not have the sum that it is told.
+            inputs: The inputs of that call. An operator may end the context when it gets others:
+                `repeat_interleave` does so if its counts do not have the sum that is stated.
             graph: Whether `start` replays a graph, which is captured once.
 
         Raises:

@@ -6,6 +6,7 @@ The form on the pipe is what `kernel_gym.plans.write` makes. Whatever is wrong i
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from kernel_gym.inert import shown
@@ -189,6 +190,7 @@ def _step_reader(constants: _Pieces) -> Callable[[Any, str], PlanStep]:
 
     readers: dict[str, Callable[[Any, str], PlanStep]] = {
         "launch": _launch,
+        "copying launch": lambda value, what: replace(_launch(value, what), copies=True),
         "fill": _fill,
         "copy": _copy,
         "upload": upload,

@@ -164,6 +164,7 @@ class LaunchStep:
         block: Threads of a workgroup along each axis.
         shared: Bytes of dynamic shared memory.
         arguments: The explicit arguments, in order.
+        copies: Whether it stands for a copy or a fill. Only the judge makes such launches.
     """
 
     kernel: int
@@ -171,6 +172,7 @@ class LaunchStep:
     block: tuple[int, int, int]
     shared: int
     arguments: tuple[PlanArgument, ...]
+    copies: bool = False
 
 
 @dataclass(frozen=True)

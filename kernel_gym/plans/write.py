@@ -49,7 +49,8 @@ def write_step(step: PlanStep) -> dict[str, object]:
             for argument in step.arguments
         ]
         sizes = {"grid": list(step.grid), "block": list(step.block), "shared": step.shared}
-        return {"do": "launch", "kernel": step.kernel, **sizes, "arguments": arguments}
+        launch = {"kernel": step.kernel, **sizes, "arguments": arguments}
+        return {"do": "copying launch" if step.copies else "launch", **launch}
     if isinstance(step, FillStep):
         return {"do": "fill", "target": _view(step.target), "pattern": step.pattern.hex()}
     if isinstance(step, CopyStep):

@@ -1,10 +1,23 @@
-"""Recordings: a recorder that does not end its questions has made no plan."""
+"""Recordings: what a recorder sends that is no plan is its candidate's failure."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
+
 from kernel_gym.devices.base import Failed
 from kernel_gym.devices.plan_recordings import PlanRecordings
-from kernel_gym.plans.types import BufferRole, BufferView, LaunchPlan, PlanBuffer
+from kernel_gym.plans.types import (
+    BufferRole,
+    BufferView,
+    CodeForm,
+    LaunchPlan,
+    LaunchStep,
+    PlanBuffer,
+    PlanCode,
+    PlanKernel,
+)
 from kernel_gym.plans.write import write_plan
 from kernel_gym.sandbox.channel import ChannelMessage
 from kernel_gym.tasks import Scale, get_task, make_inputs, train_workloads
@@ -19,13 +32,28 @@ PLAN = LaunchPlan(
 )
 
 
-def test_a_recorder_that_only_asks_has_made_no_plan():
+def recorded(header, *buffers):
+    """Records a call with a recorder that always answers this."""
     task = get_task("triton2triton/softmax")
     workload = train_workloads(task.problem, Scale.SIM)[0]
+    recordings = PlanRecordings(task, lambda _: ChannelMessage(header, buffers), returns=True)
+    inputs = make_inputs(task.problem, workload, 0)
+    return recordings.record(inputs, workload.dims, lambda plan, first: 1e-6)
+
+
+def test_a_recorder_that_only_asks_has_made_no_plan():
     question = {"ask": "seconds", "first": 0, "plan": write_plan(PLAN)[0], "refused": []}
-    recordings = PlanRecordings(task, lambda request: ChannelMessage(question, ()), returns=True)
-    recorded = recordings.record(
-        make_inputs(task.problem, workload, 0), workload.dims, lambda plan, first: 1e-6
-    )
-    assert isinstance(recorded, Failed)
-    assert "more than 256 questions" in recorded.message
+    failed = recorded(question)
+    assert isinstance(failed, Failed)
+    assert "more than 256 questions" in failed.message
+
+
+@pytest.mark.parametrize("copies", [False, True])
+def test_a_launch_that_counts_as_a_copy_is_refused(copies):
+    code = PlanCode(CodeForm.ASSEMBLER, b"text")
+    launch = LaunchStep(0, (1, 1, 1), (64, 1, 1), 0, (), copies)
+    plan = replace(PLAN, codes=(code,), kernels=(PlanKernel(0, "k"),), steps=(launch,))
+    header, *buffers = write_plan(plan)
+    call = recorded({"plan": header, "refused": []}, *buffers)
+    assert isinstance(call, Failed) is copies
+    assert not copies or "it has a launch of the judge" in call.message

@@ -53,7 +53,9 @@ def device(identity: str = "simulated HIP runtime") -> GpuDevice:
     library = str(library_folder() / "libamdhip64.so")
     launcher = LauncherRecipe("rocm", FLUSH_BYTES, library, ENVIRONMENT, pin=False)
     recorder = {"arch": "gfx942", "memory": 512 << 20, "reported": REPORTED}
-    return GpuDevice(description(), GpuRecipe(launcher, recorder, identity, {"gpu": "simulated"}))
+    target = ("hip", "gfx942", 64)
+    recipe = GpuRecipe(launcher, recorder, target, identity, {"gpu": "simulated"})
+    return GpuDevice(description(), recipe)
 
 
 @contextmanager

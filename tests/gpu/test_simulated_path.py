@@ -132,6 +132,18 @@ def test_host_code_that_changes_its_plan_later_is_refused_before_the_gpu_is_take
         assert "two recordings of one call differ" in failed.message
 
 
+def test_a_transposed_copy_alone_is_right_also_without_launches(gpu):
+    task = get_task("triton2triton/transpose")
+    workload = train_workloads(task.problem, Scale.SIM)[0]
+    expected = expect(task.problem, workload, seed=1)
+    with closing(gpu.open(task)) as session:
+        assert session.load("def transpose(x):\n    return x.t().contiguous()\n") is None
+        for noop in (False, True):
+            call = session.call(expected.inputs, workload.dims, noop)
+            assert (call.launches, session.facts()) == (0, ())
+            assert compare(task.problem, expected, (call.outputs[0].tensor,)).passed
+
+
 @needs_hip
 @pytest.mark.parametrize(("old", "new", "right"), [("", "", True), ("expf(", "exp2f(", False)])
 def test_a_source_in_hip_becomes_a_plan_with_a_code_object(gpu, old, new, right):

@@ -98,6 +98,7 @@ def _steps(buffers: int) -> st.SearchStrategy:
         three,
         st.integers(0, 65536),
         st.lists(_arguments(buffers), max_size=5).map(tuple),
+        st.booleans(),
     )
     fills = views(buffers).flatmap(
         lambda view: st.binary(

@@ -30,6 +30,7 @@ from kernel_gym.devices.gpu.programs import PlanProgram
 from kernel_gym.devices.gpu.recording import GpuRecorder
 from kernel_gym.devices.gpu.session import GpuSession
 from kernel_gym.devices.gpu.staging import StagingMemory
+from kernel_gym.devices.gpu.strided_copies import StridedCopies
 from kernel_gym.sandbox.spawn import Child
 from kernel_gym.tasks.task import Task
 
@@ -45,6 +46,8 @@ class GpuRecipe:
     launcher: LauncherRecipe
     recorder: Mapping[str, object]
     """Facts of the GPU for a recorder, see `kernel_gym.worker.recording.main`."""
+    target: tuple[str, int | str, int]
+    """Triton's backend, architecture and lanes of a warp."""
     identity: str
     """A name of the GPU that is the same in every process."""
     versions: Mapping[str, str]
@@ -69,6 +72,7 @@ class GpuDevice:
         self.lock = GpuLock(recipe.identity)
         launcher = replace(recipe.launcher, staging=staging.handle)
         self._launchers = Launchers(launcher, self.memory.file)
+        self._copies = StridedCopies(recipe.target)
 
     @property
     def noise_file(self) -> Path:
@@ -158,7 +162,9 @@ class GpuDevice:
         most = int(ROOM_SHARE * (self.description.total_memory or 1 << 40))
         return GpuSession(
             task,
-            PlanProgram(task, recorder, self.memory, slot, most, self.description.arch),
+            PlanProgram(
+                task, recorder, self.memory, slot, most, self.description.arch, self._copies
+            ),
             self.memory,
             slot,
             partial(self.held, Exclusivity.ALONE),
@@ -219,14 +225,16 @@ def open_gpu(name: str) -> GpuDevice:
     launcher = LauncherRecipe(
         vendor.name, description.spec.flush_bytes, environment=selecting(vendor, properties, index)
     )
+    reported = reported_by(vendor, properties)
     recorder = {
         "arch": description.arch,
         "memory": int(properties.total_memory),
-        "reported": reported_by(vendor, properties),
+        "reported": reported,
     }
     versions = {
         "runtime": str(torch.version.hip or torch.version.cuda),
         "gpu": properties.name,
     }
     identity = uuid_of(properties) or name
-    return GpuDevice(description, GpuRecipe(launcher, recorder, identity, versions))
+    target = tuple(reported["target"])
+    return GpuDevice(description, GpuRecipe(launcher, recorder, target, identity, versions))

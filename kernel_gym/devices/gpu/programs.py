@@ -17,6 +17,7 @@ from kernel_gym.devices.candidate_loading import CandidateLoading, returns_outpu
 from kernel_gym.devices.gpu.host_memory import HostMemory
 from kernel_gym.devices.gpu.launchers import LauncherSlot
 from kernel_gym.devices.gpu.recording import LOAD_SECONDS, GpuRecorder
+from kernel_gym.devices.gpu.strided_copies import StridedCopies
 from kernel_gym.devices.placement import storage_bytes
 from kernel_gym.devices.plan_recordings import (
     PlannedCall,
@@ -105,6 +106,7 @@ class PlanProgram:
         slot: The launcher that times plans for host code that tunes itself.
         most_bytes: Bytes of the GPU that a plan may have.
         arch: The architecture of the GPU.
+        copies: Makes launches of copies that a driver cannot do.
     """
 
     def __init__(
@@ -115,9 +117,10 @@ class PlanProgram:
         slot: LauncherSlot,
         most_bytes: int,
         arch: str,
+        copies: StridedCopies,
     ) -> None:
         self._task, self._recorder, self._memory = task, recorder, memory
-        self._slot, self._most = slot, most_bytes
+        self._slot, self._most, self._copies = slot, most_bytes, copies
         self._loading = CandidateLoading(
             recorder, arch, LOAD_SECONDS, recorder.budget, recorder.family
         )
@@ -151,7 +154,7 @@ class PlanProgram:
         planned = self._plan(inputs, dims, contextlib.nullcontext)
         if isinstance(planned, Failed):
             return planned
-        loaded = _load(slot, planned.plan, self._most)
+        loaded = self._load(slot, planned.plan)
         if isinstance(loaded, Failed):
             return loaded
         return replace(loaded, refused=planned.refused, plan=planned.sha256)
@@ -193,7 +196,7 @@ class PlanProgram:
         return seconds if isinstance(seconds, Failed) else max(seconds - before, 1e-9)
 
     def _seconds(self, plan: LaunchPlan) -> float | Failed:
-        loaded = _load(self._slot, plan, self._most)
+        loaded = self._load(self._slot, plan)
         if isinstance(loaded, Failed):
             return loaded
         try:
@@ -201,6 +204,28 @@ class PlanProgram:
             return median(self._slot.process().time(calls, graph=True))
         except PlanFailedError as error:
             return Failed(FailureKind.RUNTIME, str(error))
+
+    def _load(self, slot: LauncherSlot, plan: LaunchPlan) -> LoadedCall | Failed:
+        """Has a launcher load a plan.
+
+        Raises:
+            MemoryUsedUpError: Others hold the memory that it needs.
+            InfraError: The launcher does not start.
+        """
+        size = sum(buffer.size for buffer in plan.buffers)
+        if size > self._most:
+            text = f"out of memory: a call has buffers of {size} bytes, expected {self._most}"
+            return Failed(FailureKind.RUNTIME, f"{text} at most")
+        try:
+            number, kernels = slot.select(
+                plan, lambda process, number: process.load(number, self._copies.launched(plan))
+            )
+        except PlanFailedError as error:
+            if _OUT_OF_MEMORY in str(error):
+                raise MemoryUsedUpError(str(error)) from error
+            return Failed(FailureKind.RUNTIME, f"a kernel does not load: {error}")
+        facts = _facts(kernels[: len(plan.kernels)])  # the judge's own kernels follow
+        return LoadedCall(plan.outputs, _aliases(plan), plan.launches, number, facts=facts)
 
 
 class ReferenceProgram:
@@ -253,26 +278,6 @@ class ReferenceProgram:
 
     def close(self) -> None:
         """Has no process of its own."""
-
-
-def _load(slot: LauncherSlot, plan: LaunchPlan, most: int) -> LoadedCall | Failed:
-    """Has a launcher load a plan.
-
-    Raises:
-        MemoryUsedUpError: Others hold the memory that it needs.
-        InfraError: The launcher does not start.
-    """
-    size = sum(buffer.size for buffer in plan.buffers)
-    if size > most:
-        text = f"out of memory: a call has buffers of {size} bytes, expected {most} at most"
-        return Failed(FailureKind.RUNTIME, text)
-    try:
-        number, kernels = slot.select(plan, lambda process, number: process.load(number, plan))
-    except PlanFailedError as error:
-        if _OUT_OF_MEMORY in str(error):
-            raise MemoryUsedUpError(str(error)) from error
-        return Failed(FailureKind.RUNTIME, f"a kernel does not load: {error}")
-    return LoadedCall(plan.outputs, _aliases(plan), plan.launches, number, facts=_facts(kernels))
 
 
 def _facts(kernels: list[dict[str, Any]]) -> tuple[KernelFacts, ...]:
