@@ -25,6 +25,8 @@ SIMULATED_SECONDS = 45.0
 """Limit for the simulated GPU's processor time. Most honest candidates take less than 1 s."""
 WALL_SECONDS = 240.0
 """Limit for everything on a GPU."""
+MAX_HELD_SECONDS = 60.0
+"""Limit for host code while its evaluation has a GPU alone. Most of it runs before."""
 GUARD_SECONDS = 480.0
 """Wall seconds on a simulator after which the machine is overloaded: the candidate has then had a
 processor for less than a fifth of the time. A pool gives up later."""
@@ -55,11 +57,17 @@ class HostBudget:
     stated: str = field(default="", init=False)
     """Which limit was reached first, in words."""
     _allowed: float = field(default=HOST_SECONDS, init=False)
+    _held: bool = field(default=False, init=False)
 
     def grant(self, host: float) -> None:
         """Adds seconds of host time."""
         self.host += host
         self._allowed += host
+
+    def hold_gpu(self) -> None:
+        """Leaves only a part of the wall time, since others wait for the GPU from now on."""
+        if not self._held:
+            self._held, self.wall = True, min(self.wall, MAX_HELD_SECONDS)
 
     def reached(self, spent: Spent) -> bool:
         """Whether the current request has reached a limit of host code or of the simulated GPU."""
@@ -79,7 +87,8 @@ class HostBudget:
         """Charges wall time only, for a request on a GPU. Returns whether a limit is reached."""
         self.draw(Spent(wall=seconds))
         if self.wall <= 0:
-            self._state(f"{WALL_SECONDS:.0f} s")
+            held = f"{MAX_HELD_SECONDS:.0f} s with the GPU"
+            self._state(held if self._held else f"{WALL_SECONDS:.0f} s")
         return self.used_up
 
     @property

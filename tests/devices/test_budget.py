@@ -48,6 +48,18 @@ def test_the_wall_time_is_a_limit_on_a_gpu_only():
     assert "240 s" in one.overrun
 
 
+def test_host_code_has_less_time_while_others_wait_for_the_gpu():
+    one, slow = HostBudget(), HostBudget(wall=5)
+    for candidate in (one, slow):
+        candidate.hold_gpu()
+        candidate.hold_gpu()
+    assert (one.wall, slow.wall) == (budget.MAX_HELD_SECONDS, 5)
+    assert not one.draw_wall(budget.MAX_HELD_SECONDS - 1)
+    one.hold_gpu()
+    assert one.draw_wall(1)
+    assert "60 s with the GPU" in one.overrun
+
+
 def test_processor_time_is_read_of_this_process_and_of_none():
     start = processor_seconds(os.getpid())
     while processor_seconds(os.getpid()) <= start:

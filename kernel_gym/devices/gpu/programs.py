@@ -151,6 +151,8 @@ class PlanProgram:
         self, slot: LauncherSlot, inputs: Mapping[str, Value], dims: Mapping[str, int]
     ) -> LoadedCall | Failed:
         """Has a launcher load the plan of a form."""
+        if self._recorder.budget is not None:
+            self._recorder.budget.hold_gpu()
         planned = self._plan(inputs, dims, contextlib.nullcontext)
         if isinstance(planned, Failed):
             return planned
