@@ -45,12 +45,13 @@ This section of the documentation has the current figures only, one table per su
 the figures of the judge and of the problems. Other pages have [installing and
 running](benchmarks-running.md), [speed and accuracy](benchmarks-simulator.md),
 [training](benchmarks-training.md) and [a policy that writes kernels](benchmarks-writer.md).
-`python -m benchmarks table` prints the pages from `benchmarks/results/*.json`. `python -m benchmarks
-renew` writes them and the figures of the suite. [Recording figures](measurements.md) says how to add
-a figure.
+`python -m benchmarks table` prints the pages from `benchmarks/results/*.json`.
+`python -m benchmarks renew` writes them and the figures of the suite.
+[Recording figures](measurements.md) says how to add a figure.
 
-- The column "clock": *measured* by a clock of the GPU or the processor, *modelled* by the simulator,
-  *wall* for elapsed time, and a dash for a count. A modelled time is never a measured one.
+- The column "clock": *measured* by a clock of the GPU or the processor, *modelled* by the
+  simulator, *wall* for elapsed time, and a dash for a count. A modelled time is never a measured
+  one.
 - The column "speaks of": the numbers of problems, tasks and exploits for which the figure was
   computed. A test compares them with today's numbers, except for figures that need a GPU. Those
   figures are as old as their date.
