@@ -41,20 +41,23 @@ _PAGES = {
 _INTRODUCTION = """\
 # Benchmarks
 
-Current figures only, one table per subject. This page has those of the judge and of the problems.
-Others have [installing and running](benchmarks-running.md), [speed and
-accuracy](benchmarks-simulator.md), [training](benchmarks-training.md) and [a policy that writes
-kernels](benchmarks-writer.md). `python -m benchmarks
-table` prints the pages from `benchmarks/results/*.json`. `python -m benchmarks renew` writes them
-and the figures of the suite. [Recording figures](measurements.md) says how to add one.
+This section of the documentation has the current figures only, one table per subject. This page has
+the figures of the judge and of the problems. Other pages have [installing and
+running](benchmarks-running.md), [speed and accuracy](benchmarks-simulator.md),
+[training](benchmarks-training.md) and [a policy that writes kernels](benchmarks-writer.md).
+`python -m benchmarks table` prints the pages from `benchmarks/results/*.json`.
+`python -m benchmarks renew` writes them and the figures of the suite.
+[Recording figures](measurements.md) says how to add a figure.
 
-- Clock: *measured* by a clock of the GPU or the processor, *modelled* by the simulator, *wall* for
-  elapsed time, and a dash for a count. A modelled time is never a measured one.
-- Speaks of: the counts of the tree (problems, tasks, exploits) that the figure holds for. A test
-  compares them with today's, except where a GPU is needed. Those figures are as old as their date.
+- The column "clock": *measured* by a clock of the GPU or the processor, *modelled* by the
+  simulator, *wall* for elapsed time, and a dash for a count. A modelled time is never a measured
+  one.
+- The column "speaks of": the numbers of problems, tasks and exploits for which the figure was
+  computed. A test compares them with today's numbers, except for figures that need a GPU. Those
+  figures are as old as their date.
 - Rows of a GPU up to 2026-11-27 were measured with the former judge, in which a worker held the
-  GPU. [Real GPUs](gpu.md) has the figures of the present one.
-- Nothing here ran on an AMD GPU. Policies are compared on [the leaderboard](leaderboard.md).
+  GPU. [Real GPUs](gpu.md) has the figures of the present judge.
+- Nothing here ran on an AMD GPU. [The leaderboard](leaderboard.md) compares policies.
 """
 OWN_PAGES = {
     "leaderboard": "leaderboard.md",

@@ -1,12 +1,12 @@
-"""Measures what a request costs, so that a busy machine changes no verdict.
+"""Measures the cost of a request, so that a busy machine does not change a verdict.
 
-A request spends host seconds: the processor time of the candidate's processes, and the time in
-which nobody works for it. Nobody works if neither they, nor the simulated GPU, nor the judge had a
-processor or waited for one. So a candidate that sleeps is charged, and one that waits for a busy
-machine is not. The judge looks every quarter of a second, and one look charges no more idle time
-than that: a machine that stands still ends no candidate. Linux tells how long a process waited when
-the wait is over. A wait that is longer than the step between two looks was charged as idle time
-meanwhile, so its surplus is given back.
+A request spends host seconds: the processor time of the candidate's processes, and the time during
+which no process works for the candidate. This is the case if neither its processes, nor the
+simulated GPU, nor the judge has a processor or waits for one. So a candidate that sleeps is
+charged, and one that waits for a busy machine is not. The judge checks every quarter of a second,
+and one check charges at most this amount of idle time: if the whole machine stops, no candidate
+fails. Linux reports how long a process waited only after the wait. A wait that is longer than the
+step between two checks was meanwhile charged as idle time, so the surplus is given back.
 
 The wall clock decides nothing about a candidate. It guards the machine, and then the evaluation is
 `infra` with a message that says so.

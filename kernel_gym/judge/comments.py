@@ -1,7 +1,7 @@
 """Removes comments from C++, in linear time, because the source is untrusted.
 
-A regular expression for comments is quadratic on comments that never end. This scanner never goes
-back: each step finds the next relevant position and continues behind it.
+A regular expression for comments takes quadratic time on comments that never end. This scanner
+never goes back: each step finds the next relevant position and continues after it.
 """
 
 from __future__ import annotations

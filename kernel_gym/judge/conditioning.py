@@ -1,10 +1,11 @@
 """Conditioning: a problem must not amplify rounding errors of float32.
 
 Each kernel adds in its own order. Some problems turn the last bits of intermediate values into
-leading digits of the answer, such as a layer norm of nearly constant rows. There a right kernel
-fails, and it is luck whether PyTorch's own order passes. The check runs the reference again with
-each float32 result changed by one unit in the last place, up or down at random, as in stochastic
-arithmetic (N. J. Higham, Accuracy and Stability of Numerical Algorithms, 2002, section 1.7).
+leading digits of the answer, such as a layer norm of nearly constant rows. In such problems a right
+kernel can fail, and chance decides whether PyTorch's own order passes. The check runs the reference
+again with each float32 result changed by one unit in the last place, up or down at random, as in
+stochastic arithmetic (N. J. Higham, Accuracy and Stability of Numerical Algorithms, 2002, section
+1.7).
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """Expected values of imported tasks, from a reference worker that runs the suite's own code.
 
-The worker is confined like a candidate's and is none: it stays in a session of its own. Where the
-suite's code is plain PyTorch that takes fp64, the oracle is its fp64 result and the yardstick its
+The reference worker is confined like a candidate's worker, but has its own session. If the suite's
+code is plain PyTorch that accepts fp64, the oracle is its fp64 result, and the yardstick is its
 error in the task's dtype. Otherwise the oracle is the result of the given kernel, and the yardstick
-its own noise: how far the result moves if every real input moves by one rounding. Inputs of one
-byte have coarse roundings, which no calculation repeats: their share of the noise is scaled down to
-a rounding of fp16.
+is the noise of this kernel: how much the result changes if every real input changes by one
+rounding. Inputs of one byte have coarse roundings, which no calculation reproduces, so their share
+of the noise is scaled down to a rounding of fp16.
 """
 
 from __future__ import annotations

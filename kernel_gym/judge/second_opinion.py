@@ -1,9 +1,9 @@
 """Asks a second compiler about a kernel with wrong values: is the compiler wrong, or the kernel?
 
-The same source is compiled without optional passes and judged again. If it is right on all
-workloads then, the verdict names the compiler and is masked (rule 29). One wrong value anywhere,
-and the first verdict stays. So a source that is masked holds a right kernel, which would have been
-paid without the compiler's fault: nothing is gained by being masked.
+The same source is compiled without optional passes and judged again. If it is then right on all
+workloads, the verdict names the compiler and is masked (rule 29). If any value is wrong, the first
+verdict stays. So a masked source holds a right kernel, which would have been paid without the
+compiler's fault. Therefore a policy gains nothing from such a mask.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Terms for correctness, and for how far a submission came."""
+"""Terms for correctness, and for the progress of a submission through the stages."""
 
 from __future__ import annotations
 

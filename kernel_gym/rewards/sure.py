@@ -1,4 +1,4 @@
-"""Terms for the speed that is left when a modelled time is as wrong as its interval allows."""
+"""Terms for the speed that remains if a modelled time is as wrong as its interval allows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Times of baselines: a kernel in a resident worker, or PyTorch by the timing model."""
+"""Times of baselines: a kernel runs in a resident worker, and PyTorch has modelled times."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Timed calls whose outputs are checked after all timing is done (rule 17).
 
-The oracle takes longer than the call, and would add work of the judge between two blocks that are
-compared. So the inputs and outputs are kept when the block ends, and checked later.
+The oracle takes longer than the call. If it ran immediately, the judge would work between two
+blocks that are compared. So the inputs and outputs are kept when the block ends, and checked later.
 """
 
 from __future__ import annotations

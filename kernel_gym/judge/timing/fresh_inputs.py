@@ -1,9 +1,9 @@
 """Inputs of timed calls: each call has its own, and all of them are new (rule 11).
 
-Whatever a kernel has kept of an earlier call, its values, sums or order, says nothing about the
-next one. So all tensors of a call are drawn again: integers, codes and indices too. Both sides of a
-pair have the same inputs, which are written again for each of them. Scalars are a part of the plan
-that is timed, so all calls of a comparison have the first ones.
+A kernel may keep values, sums or the order of an earlier call, but they must not help in the next
+call. So all tensors of a call are drawn again: integers, codes and indices too. Both sides of a
+pair have the same inputs, which are written again for each side. Scalars are part of the timed
+plan, so all calls of a comparison have the scalars of the first call.
 """
 
 from __future__ import annotations

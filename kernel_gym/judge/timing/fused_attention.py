@@ -1,9 +1,9 @@
-"""Which calls of PyTorch's attention have a fused kernel on a GPU of AMD.
+"""Decides which calls of PyTorch's attention have a fused kernel on an AMD GPU.
 
-PyTorch tries the flash kernel, then the memory-efficient one. Attention that neither takes is
-computed by products and a softmax, with all scores in memory and 16-bit inputs in float32. Meta
-tensors take that way too. Source: `can_use_flash_attention` and `can_use_mem_efficient_attention`
-in PyTorch's `sdp_utils.cpp`, as compiled for ROCm.
+PyTorch tries the flash kernel, then the memory-efficient kernel. If neither accepts a call, PyTorch
+computes products and a softmax, with all scores in memory and 16-bit inputs converted to float32.
+It does the same for meta tensors. Source: `can_use_flash_attention` and
+`can_use_mem_efficient_attention` in PyTorch's `sdp_utils.cpp`, as compiled for ROCm.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The noise floor of a GPU: how much a kernel differs from itself (rule 18).
 
-It is measured when a GPU is first used, and again after a number of evaluations, by the judge that
-needs it next. A file shares the result with the other judges of the GPU.
+It is measured when a GPU is first used, and again after a number of evaluations. The judge that
+needs it next measures it, and shares the result with the other judges of the GPU in a file.
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
-"""Paired timing: baseline and candidate in turn on one GPU, and an interval of their ratio.
+"""Paired timing: runs baseline and candidate alternately, and computes an interval of their ratio.
 
-This module implements rules 14 to 17 of docs/protocol.md. A pair is a call of each side on the same
-inputs. Which side is first is drawn for each pair.
+This module implements rules 14 to 17 of docs/protocol.md. A pair is one call of each side on the
+same inputs. The order of the two calls is drawn for each pair.
 
-Two processes differ in what a launch takes, as long as they live. So both sides of a pair run in
-one launcher, which has the code and the memory of one side at a time. That launcher has run kernels
-of the candidate, so the baseline is called in a launcher of its own now and then: it may not be
-slower beside the candidate than it is there.
+The time of a launch differs between two processes, and the difference stays as long as they live.
+So both sides of a pair run in one launcher, which has the code and the memory of one side at a
+time. This launcher has run kernels of the candidate, which could have disturbed it. So the baseline
+is also called in a separate launcher from time to time: it may not be slower beside the candidate
+than in that launcher.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """The modelled time of a PyTorch baseline on the simulator (rule 23).
 
-Every operator of the reference costs its launches and its achievable roofline: the bytes of its
-tensor inputs and outputs, as often as its kernels move them (`kernel_gym.devices.operator_costs`),
-and the FLOPs by PyTorch's counter. RMS normalisation is one operator, as it is on a GPU, and so is
-attention that a fused kernel takes (fused_attention.py). On meta tensors nothing is computed.
+The time of an operator consists of its launches and its achievable roofline. The roofline counts
+the bytes of the tensor inputs and outputs, as often as the kernels of the operator move them
+(`kernel_gym.devices.operator_costs`), and the FLOPs of PyTorch's counter. RMS normalisation is one
+operator, as on a GPU. So is attention, if a fused kernel accepts it (fused_attention.py). The
+operators run on meta tensors, so nothing is computed.
 """
 
 from __future__ import annotations

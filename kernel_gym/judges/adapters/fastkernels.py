@@ -80,12 +80,13 @@ ADAPTER = ScriptedJudge(
     name="fastkernels",
     repository="Snowflake-AI-Research/fastkernels",
     settings=(
-        "`python -m fastkernels.bench --worker` on a copy of the package with one operator at "
-        "level L1: three rounds of random inputs (its seeds 200 to 202) on four shapes, 99 % of "
-        "the elements within 1e-5 and 1e-3, and its checks against hacks. Empty modules stand in "
-        "for its loaders of 8-bit weights, which need CUDA packages and are not used. 2 calls to "
-        "warm up and 5 timed ones instead of 10 and 50, since modelled times repeat. The speedup "
-        "is the geometric mean over the shapes."
+        "The adapter runs `python -m fastkernels.bench --worker` on a copy of the package with one "
+        "operator at level L1. This command makes three rounds of random inputs (its seeds 200 to "
+        "202) on four shapes, requires 99 % of the elements within 1e-5 and 1e-3, and runs its "
+        "checks against hacks. Its loaders of 8-bit weights need CUDA packages and are not used, "
+        "so empty modules replace them. There are 2 calls to warm up and 5 timed calls instead of "
+        "10 and 50, because modelled times repeat. The speedup is the geometric mean over the "
+        "shapes."
     ),
     needed=("fastkernels/bench.py", "fastkernels/capture.py"),
     script=SCRIPT,

@@ -77,12 +77,13 @@ ADAPTER = ScriptedJudge(
     name="flashinfer-bench",
     repository="flashinfer-ai/flashinfer-bench",
     settings=(
-        "`DefaultEvaluator` in one process, as its runners call it, with the defaults: three "
-        "trials of random inputs without a seed, atol and rtol 1e-2 for all elements. Its clock "
-        "is a function of the package flashinfer, which needs CUDA: events of PyTorch stand in "
-        "for it, without a cold cache. 2 calls to warm up and 5 timed ones instead of 10 and 50. "
-        "Four shapes; the speedup is the geometric mean. A call that launches nothing has a "
-        "modelled time of zero, by which the evaluator divides: then there is no verdict."
+        "The adapter runs `DefaultEvaluator` in one process, as the runners of flashinfer-bench "
+        "call it. It uses the defaults: three trials of random inputs without a seed, atol and "
+        "rtol 1e-2 for all elements. The clock is a function of the package flashinfer, which "
+        "needs CUDA, so PyTorch events replace it, without a cold cache. There are 2 calls to warm "
+        "up and 5 timed calls instead of 10 and 50. There are four shapes, and the speedup is the "
+        "geometric mean. A call that launches nothing has a modelled time of zero. The evaluator "
+        "divides by this time, so there is no verdict."
     ),
     needed=("flashinfer_bench/bench/evaluators/default.py",),
     script=SCRIPT,

@@ -55,10 +55,11 @@ ADAPTER = ScriptedJudge(
     name="kernelbenchx",
     repository="BonnieW05/KernelBenchX",
     settings=(
-        "The execution step alone: both files run with its seed 0 and their `test_results` are "
-        "compared by `assert_close` with the default tolerance of float32, 1e-5. The call step "
-        "runs the same file and adds nothing. Four shapes, inputs by `torch.randn`. Speedups come "
-        "from a third step against stored times of an NVIDIA GPU, so none is stated."
+        "The adapter runs only the execution step: both files run with its seed 0, and "
+        "`assert_close` compares their `test_results` with the default tolerance of float32, 1e-5. "
+        "The call step runs the same file and adds nothing. There are four shapes, with inputs "
+        "from `torch.randn`. KernelBenchX computes speedups in a third step, against stored times "
+        "of an NVIDIA GPU, so the adapter states none."
     ),
     needed=("EVAL/1_exe_acc.py", "utils/correction_utils.py"),
     script=SCRIPT,

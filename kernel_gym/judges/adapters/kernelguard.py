@@ -36,9 +36,10 @@ ADAPTER = ScriptedJudge(
     name="kernelguard",
     repository="the package kernelguard of PyPI",
     settings=(
-        "`analyze_code` in its default profile on a submission with `custom_kernel(data)`; "
-        "refused if it says `should_filter`. The rules look for cheats alone, so wrong kernels "
-        "are not their subject. The digest of its files is `files-d56ff200a84b346d`."
+        "The adapter runs `analyze_code` in its default profile on a submission with "
+        "`custom_kernel(data)`. The candidate is refused if the result says `should_filter`. The "
+        "rules look only for cheats, so they cannot find wrong kernels. The digest of its files is "
+        "`files-d56ff200a84b346d`."
     ),
     needed=("kernelguard.py",),
     script=SCRIPT,

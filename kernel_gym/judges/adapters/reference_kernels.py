@@ -87,12 +87,12 @@ ADAPTER = ScriptedJudge(
     name="reference-kernels",
     repository="gpu-mode/reference-kernels",
     settings=(
-        f"`{FOLDER}/eval.py` and `utils.py`, mode `test` on four shapes, then `leaderboard` on "
-        "one, as the site runs them. The task states its tolerance: that of the corpus, 1e-5 "
-        "and 1e-4. Its pool is forked from a process that has loaded PyTorch. Inputs by a "
-        "seeded `torch.randn`. A submission is ranked by its time, so no speedup is stated. A "
-        "call that launches nothing has a modelled time of zero, by which `eval.py` divides: "
-        "then there is no verdict."
+        f"The adapter runs `{FOLDER}/eval.py` and `utils.py` with mode `test` on four shapes, then "
+        "`leaderboard` on one, as the site does. The task states the tolerance of the corpus: 1e-5 "
+        "and 1e-4. The pool of `eval.py` is forked from a process that has loaded PyTorch. Inputs "
+        "come from a seeded `torch.randn`. The site ranks a submission by its time, so the adapter "
+        "states no speedup. A call that launches nothing has a modelled time of zero. `eval.py` "
+        "divides by this time, so there is no verdict."
     ),
     needed=(f"{FOLDER}/eval.py", f"{FOLDER}/utils.py"),
     script=SCRIPT,

@@ -41,12 +41,12 @@ ADAPTER = ScriptedJudge(
     name="tritonbench",
     repository="thunlp/TritonBench",
     settings=(
-        "`compare_python_files` of `eval_G/1_exe_acc.py`, on a file that ran without error. Its "
-        "files are started in children of a process that has loaded PyTorch. `0_call_acc.py`, "
-        "which makes this call, needs Python 3.12. The test keeps its results in `result_gold` "
-        "and prints nothing, as nearly all files of `data/TritonBench_G_v1` do. Four shapes, "
-        "inputs by `torch.randn` without a seed. Its times are compared with stored ones of an "
-        "NVIDIA GPU, so no speedup is stated."
+        "The adapter runs `compare_python_files` of `eval_G/1_exe_acc.py` on a file that ran "
+        "without error. The files start as children of a process that has loaded PyTorch. "
+        "`0_call_acc.py`, which makes this call, needs Python 3.12. The test stores its results in "
+        "`result_gold` and prints nothing, like nearly all files of `data/TritonBench_G_v1`. There "
+        "are four shapes, with inputs from `torch.randn` without a seed. TritonBench compares "
+        "times with stored times of an NVIDIA GPU, so the adapter states no speedup."
     ),
     needed=("EVAL/eval_G/1_exe_acc.py",),
     script=RUN_FORKED + SCRIPT,

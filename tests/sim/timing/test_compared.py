@@ -63,16 +63,16 @@ def test_the_page_says_what_the_rows_say():
     new = [row for row in comparison.rows if row.family in names]
     bounded = [row for row in new if row.bound == "memory"]
     for words in (
-        f"off by {time.factor:.1f}x either way, and a ratio of two times of one problem "
+        f"wrong by {time.factor:.1f}x in either direction, and a ratio of two times of one problem "
         f"by {ratio.factor:.1f}x",
-        f"gave {len(comparison.rows)} far ones of {time.families} families",
+        f"gave {len(comparison.rows)} far points of {time.families} families",
         f"{time.factor:.2f} (all) | **{statistics.mean(left_out_coverage(times).values()):.0%}",
         f"{ratio.factor:.2f} (all) | **{statistics.mean(left_out_coverage(pairs).values()):.0%}",
-        f"missed by {_typical(pairs):.2f} at the median of families, a time by "
+        f"at the median of families, a ratio is wrong by {_typical(pairs):.2f} and a time by "
         f"{_typical(times):.2f}",
         f"below {shortest[1]:.1f} us",
         f"In {len(bounded)} of these {len(new)} launches",
-        f"missed by {math.exp(max(abs(math.log(row.factor)) for row in bounded)):.2f} at most.",
+        f"wrong by at most {math.exp(max(abs(math.log(row.factor)) for row in bounded)):.2f}.",
     ):
         assert words.replace("%", " %") in page
 
