@@ -97,7 +97,7 @@ class MinPSampling(Problem):
         sums = torch.cumsum(weight, dim=1)
         target = uniform[:, None] * sums[:, -1:]
         token = torch.searchsorted(sums, target, right=True)
-        last = torch.searchsorted(sums, sums[:, -1:])
+        last = torch.searchsorted(sums, sums[:, -1:].contiguous())
         return (torch.minimum(token, last)[:, 0].to(torch.int32),)
 
     def mismatches(
