@@ -57,7 +57,7 @@ running](benchmarks-running.md), [speed and accuracy](benchmarks-simulator.md),
   figures are as old as their date.
 - Rows of a GPU up to 2026-11-27 were measured with the former judge, in which a worker held the
   GPU. [Real GPUs](gpu.md) has the figures of the present judge.
-- Nothing here ran on an AMD GPU. [The leaderboard](leaderboard.md) compares policies.
+- No figure here was measured on an AMD GPU. [The leaderboard](leaderboard.md) compares policies.
 """
 OWN_PAGES = {
     "leaderboard": "leaderboard.md",
