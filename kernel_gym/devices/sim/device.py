@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import os
 from collections.abc import Iterator
 
@@ -144,6 +145,7 @@ def describe_simulated(arch: str) -> DeviceDescription:
         scale=Scale.SIM,
         languages=("triton", "hip") if has_hip else ("triton",),
         facts=spec.facts,
+        flydsl=importlib.util.find_spec("flydsl") is not None,
         torch_device=torch.device("cpu"),
         arch=arch,
         audits=True,
