@@ -22,6 +22,11 @@ from kernel_gym.devices.sim.precompiled import (
     prepare,
     speaks_of_headers,
 )
+from kernel_gym.devices.sim.tilelang_headers import (
+    TILELANG_BEGINNING,
+    templates,
+    with_tilelang,
+)
 from kernel_gym.devices.sim.toolchain import HipToolchain, hip_toolchain
 from kernel_gym.devices.sim.torch_headers import EXTENSION_BEGINNING, with_torch
 from kernel_gym.protocol.request import encode
@@ -165,6 +170,33 @@ def compile_extension(
     includes = "".join(f"#include <{name}>\n" for name in EXTENSION_BEGINNING)
     recipe = BuildRecipe(
         hip.files(f"{includes}#line 1\n{source}"),
+        headers.commands(),
+        (hip.ASSEMBLER, hip.LIBRARY),
+        (str(headers.folder),),
+        in_turn=True,
+    )
+    return compile_source(recipe, limit, budget, family, _BUILT_SOURCES)
+
+
+def compile_tilelang(
+    source: str, arch: str, limit: float, budget: HostBudget | None, family: Family | None
+) -> BuildResult | Failed:
+    """Builds the HIP that TileLang has written, with the results of `compile_hip`.
+
+    TileLang's templates are precompiled, as HIP's headers are.
+
+    Raises:
+        InfraError: A part of the toolchain or TileLang is missing, or its templates do not compile.
+    """
+    folder = templates()
+    if folder is None:
+        raise InfraError("tilelang is missing; pip install 'kernel-gym[tilelang]'")
+    chain = with_tilelang(_toolchain(arch), folder)
+    headers = prepare(chain, TILELANG_BEGINNING, _build_trusted)
+    if headers is None:
+        raise InfraError("TileLang's templates do not compile with HIP's headers")
+    recipe = BuildRecipe(
+        hip.files(source),
         headers.commands(),
         (hip.ASSEMBLER, hip.LIBRARY),
         (str(headers.folder),),

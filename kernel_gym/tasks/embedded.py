@@ -1,10 +1,12 @@
-"""Languages inside of Python that candidates of tasks in Triton may use: Gluon and FlyDSL."""
+"""Languages inside of Python that tasks in Triton may use: Gluon, FlyDSL and TileLang."""
 
 from __future__ import annotations
 
 import re
 
-_FLYDSL = re.compile(r"^[ \t]*(?:import|from)[ \t][^#\n]*\bflydsl\b", re.MULTILINE)
+_IMPORTS = r"^[ \t]*(?:import|from)[ \t][^#\n]*\b{}\b"
+_FLYDSL = re.compile(_IMPORTS.format("flydsl"), re.MULTILINE)
+_TILELANG = re.compile(_IMPORTS.format("tilelang"), re.MULTILINE)
 
 
 def uses_flydsl(source: str) -> bool:
@@ -12,10 +14,17 @@ def uses_flydsl(source: str) -> bool:
     return bool(_FLYDSL.search(source))
 
 
+def uses_tilelang(source: str) -> bool:
+    """Whether a Python module imports TileLang."""
+    return bool(_TILELANG.search(source))
+
+
 def waits_by_compiler(source: str) -> bool:
     """Whether a compiler allocates shared memory and waits for it, as it does in Triton alone.
+
+    TileLang's compiler puts barriers, too, but there is no second compiler to ask about them.
 
     Args:
         source: A candidate of a task in Triton.
     """
-    return "gluon" not in source and not uses_flydsl(source)
+    return not ("gluon" in source or uses_flydsl(source) or uses_tilelang(source))

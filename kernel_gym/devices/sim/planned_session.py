@@ -14,9 +14,15 @@ from typing import Any, TypeVar
 import torch
 
 from kernel_gym.devices.base import Audit, Call, DeviceLostError, Failed, FailureKind
-from kernel_gym.devices.budget import EXTENSION_SECONDS
+from kernel_gym.devices.budget import EXTENSION_SECONDS, HostBudget
+from kernel_gym.devices.built_sources import BuildResult
 from kernel_gym.devices.failures import describe_fault
-from kernel_gym.devices.hip_build import compile_extension, compile_hip, launcher_outputs
+from kernel_gym.devices.hip_build import (
+    compile_extension,
+    compile_hip,
+    compile_tilelang,
+    launcher_outputs,
+)
 from kernel_gym.devices.operators import MAX_READ_BYTES
 from kernel_gym.devices.plan_recordings import (
     ExecutedPlan,
@@ -43,12 +49,17 @@ from kernel_gym.protocol import worker as messages
 from kernel_gym.protocol.fields import ELEMENT_TYPES
 from kernel_gym.protocol.request import Request, encode
 from kernel_gym.sandbox.channel import ChannelError, ChannelMessage, ChannelTimeout
+from kernel_gym.sandbox.spawn import Family
 from kernel_gym.tasks import extension
-from kernel_gym.tasks.embedded import waits_by_compiler
+from kernel_gym.tasks.embedded import uses_tilelang, waits_by_compiler
 from kernel_gym.tasks.problem import Value
 from kernel_gym.tasks.task import Task
 
 Result = TypeVar("Result")
+Build = Callable[[str], BuildResult | Failed]
+"""Builds a HIP source for the recorder: assembler text, and the library of the host side."""
+MAX_BUILDS = 64
+"""Kernels that a candidate in TileLang may build in one call."""
 
 
 class PlannedSession(SimSession):
@@ -66,12 +77,14 @@ class PlannedSession(SimSession):
         self._kernels, self._plans = kernels, options.plans
         self._returns = task.language != "hip"
         """Whether the candidate returns its outputs; a launcher in HIP gets them."""
+        self._build: Build | None = None
+        """Builds what the compiler of a candidate in TileLang writes; None for the others."""
         self._most_read = MAX_CONSTANTS_BYTES if options.resident else MAX_READ_BYTES
         super().__init__(task, options)
 
     @cached_property
     def _recordings(self) -> PlanRecordings:
-        ask = partial(_ask_recorder, self._worker, self._kernels)
+        ask = partial(_ask_recorder, self._worker, self._kernels, self._build)
         return PlanRecordings(self._task, ask, self._returns)
 
     def _worker_role(self) -> tuple[str, list[int], dict[str, object]]:
@@ -84,6 +97,12 @@ class PlannedSession(SimSession):
         self.__dict__.pop("_recordings", None)  # another source has plans of its own
         self._waits_by_compiler = self._task.language == "triton" and waits_by_compiler(source)
         is_extension = extension.is_extension(source, self._task.language)
+        in_tilelang = self._task.language == "triton" and uses_tilelang(source)
+        self._build = (
+            partial(_build_tilelang, self._arch, self._budget, self._family)
+            if in_tilelang
+            else None
+        )
         self._returns = is_extension or self._task.language != "hip"
         if self._plans is not None and self._plans.again:
             return None
@@ -101,7 +120,9 @@ class PlannedSession(SimSession):
             assembler, library = built.results
             outputs = launcher_outputs(self._task.problem)
             request = replace(request, outputs=outputs, assembler=assembler, library=library)
-        answer = self._worker.ask(request, LOAD_SECONDS)
+        answer = self._worker.exchange(request, LOAD_SECONDS)
+        if self._build is not None:
+            answer = _built_for(self._worker, answer, self._build, LOAD_SECONDS)
         return answer if isinstance(answer, Failed) else None
 
     def _load_extension(self, request: messages.LoadOnSimulator) -> Failed | None:
@@ -332,15 +353,41 @@ def _output(output: BufferView | WrongOutput, buffers: list[int]) -> dict[str, A
 
 
 def _ask_recorder(
-    worker: SimWorkerHandle, kernels: KernelFile | None, request: Request
+    worker: SimWorkerHandle, kernels: KernelFile | None, build: Build | None, request: Request
 ) -> ChannelMessage | Failed:
     """Asks the recorder. It knows no session, so that a closed session is freed at once."""
     if worker.dead:
         return worker.dead
     before = worker.host_seconds
     answer = worker.exchange(request, CALL_SECONDS)
+    if build is not None:
+        answer = _built_for(worker, answer, build, CALL_SECONDS)
     if kernels is not None:
         dead = worker.dead
         stopped = dead is not None and dead.kind is FailureKind.TIMEOUT
         kernels.keep(worker.host_seconds - before, stopped)
     return answer
+
+
+def _build_tilelang(
+    arch: str, budget: HostBudget | None, family: Family | None, source: str
+) -> BuildResult | Failed:
+    return compile_tilelang(source, arch, LOAD_SECONDS, budget, family)
+
+
+def _built_for(
+    worker: SimWorkerHandle, answer: ChannelMessage | Failed, build: Build, limit: float
+) -> ChannelMessage | Failed:
+    """Builds what a recorder asks for, until it answers. It starts no compiler."""
+    for _ in range(MAX_BUILDS):
+        if isinstance(answer, Failed) or answer.header.get("ask") != "build":
+            return answer
+        source = answer.header.get("source")
+        if not isinstance(source, str):
+            return worker.fail(Failed(FailureKind.COMPILE, "a kernel has no source to build"))
+        built = build(source)
+        if isinstance(built, Failed):
+            return worker.fail(built)  # the recorder still waits
+        answer = worker.exchange(messages.TellExtension(*built.results), limit)
+    text = f"a call builds more than {MAX_BUILDS} kernels"
+    return worker.fail(Failed(FailureKind.COMPILE, text))

@@ -20,9 +20,9 @@ from kernel_gym.protocol import worker as messages
 from kernel_gym.protocol.request import RequestDispatcher
 from kernel_gym.sandbox import confine, failures
 from kernel_gym.sandbox.channel import Channel
-from kernel_gym.tasks.embedded import uses_flydsl
+from kernel_gym.tasks.embedded import uses_flydsl, uses_tilelang
 from kernel_gym.worker.hip.connection import Connection
-from kernel_gym.worker.recording import compiling, cubin, flydsl, hsaco
+from kernel_gym.worker.recording import compiling, cubin, flydsl, hsaco, tilelang
 from kernel_gym.worker.recording.extensions import InlineExtensions
 from kernel_gym.worker.recording.operators import OperatorRecording
 from kernel_gym.worker.recording.properties import host_properties
@@ -85,7 +85,9 @@ class RecordingWorker:
         elif gpu is not None:
             hsaco.install()
         self._simulated = gpu is None
-        self._flydsl: Connection | None = None
+        self._judge = judge
+        self._embedded: Connection | None = None
+        """Connection that takes the HIP calls of FlyDSL or TileLang."""
         self._extensions = InlineExtensions(judge, self.runtime)
         self.pieces: tuple[bytes, ...] = ()
         """Code objects and constants, which follow the JSON of the answer."""
@@ -123,10 +125,14 @@ class RecordingWorker:
             if plain:
                 plain_compiler.install()
             if uses_flydsl(source):
-                self._flydsl = self._flydsl or flydsl.install(self.runtime, self._simulated)
+                self._embedded = self._embedded or flydsl.install(self.runtime, self._simulated)
+            elif uses_tilelang(source):
+                self._embedded = self._embedded or tilelang.install(
+                    self._judge, self.runtime, self._simulated
+                )
             with self._extensions.loading(language):
                 candidate = triton_module.load(source, entry)
-            connection = self._extensions.connection or self._flydsl
+            connection = self._extensions.connection or self._embedded
             self.candidate = candidate if connection is None else connection.watched(candidate)
         return {}
 
