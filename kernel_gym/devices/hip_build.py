@@ -29,6 +29,7 @@ from kernel_gym.devices.sim.tilelang_headers import (
 )
 from kernel_gym.devices.sim.toolchain import HipToolchain, hip_toolchain
 from kernel_gym.devices.sim.torch_headers import EXTENSION_BEGINNING, with_torch
+from kernel_gym.extras import missing_extra
 from kernel_gym.protocol.request import encode
 from kernel_gym.protocol.worker import BuildHip
 from kernel_gym.sandbox import failures
@@ -186,11 +187,11 @@ def compile_tilelang(
     TileLang's templates are precompiled, as HIP's headers are.
 
     Raises:
-        InfraError: A part of the toolchain or TileLang is missing, or its templates do not compile.
+        InfraError: `tilelang_lacks` has an answer, or the templates do not compile.
     """
     folder = templates()
     if folder is None:
-        raise InfraError("tilelang is missing; pip install 'kernel-gym[tilelang]'")
+        raise InfraError(tilelang_lacks(arch))
     chain = with_tilelang(_toolchain(arch), folder)
     headers = prepare(chain, TILELANG_BEGINNING, _build_trusted)
     if headers is None:
@@ -203,6 +204,23 @@ def compile_tilelang(
         in_turn=True,
     )
     return compile_source(recipe, limit, budget, family, _BUILT_SOURCES)
+
+
+def tilelang_lacks(arch: str) -> str:
+    """Returns one line with what candidates in TileLang lack on this machine, and the cure.
+
+    Args:
+        arch: The simulated GPU.
+
+    Returns:
+        An empty text if nothing is missing.
+    """
+    if templates() is None:
+        return missing_extra(ModuleNotFoundError(name="tilelang")) or ""
+    chain = hip_toolchain(arch)
+    if isinstance(chain, HipToolchain):
+        return ""
+    return f"TileLang writes HIP, which is not built here: {chain.problem}; {chain.fix}"
 
 
 def prepare_extension_headers(arch: str) -> PrecompiledHeaders:

@@ -22,6 +22,7 @@ from kernel_gym.devices.hip_build import (
     compile_hip,
     compile_tilelang,
     launcher_outputs,
+    tilelang_lacks,
 )
 from kernel_gym.devices.operators import MAX_READ_BYTES
 from kernel_gym.devices.plan_recordings import (
@@ -98,11 +99,10 @@ class PlannedSession(SimSession):
         self._waits_by_compiler = self._task.language == "triton" and waits_by_compiler(source)
         is_extension = extension.is_extension(source, self._task.language)
         in_tilelang = self._task.language == "triton" and uses_tilelang(source)
-        self._build = (
-            partial(_build_tilelang, self._arch, self._budget, self._family)
-            if in_tilelang
-            else None
-        )
+        if in_tilelang and (lacks := tilelang_lacks(self._arch)):
+            return Failed(FailureKind.COMPILE, lacks)
+        build = partial(_build_tilelang, self._arch, self._budget, self._family)
+        self._build = build if in_tilelang else None
         self._returns = is_extension or self._task.language != "hip"
         if self._plans is not None and self._plans.again:
             return None

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 from pathlib import Path
 
 import pytest
 
+from kernel_gym.devices import hip_build
 from kernel_gym.devices.base import Failed, InfraError
-from kernel_gym.devices.hip_build import compile_tilelang
+from kernel_gym.devices.hip_build import compile_tilelang, tilelang_lacks
 from kernel_gym.devices.sim.precompiled import beginning_of
 from kernel_gym.devices.sim.tilelang_headers import TILELANG_BEGINNING, templates, with_tilelang
-from kernel_gym.devices.sim.toolchain import HipToolchain, hip_toolchain
+from kernel_gym.devices.sim.toolchain import HipToolchain, MissingToolchain, hip_toolchain
 
 CHAIN = hip_toolchain("gfx942")
 INCLUDES = "".join(f"#include <{name}>\n" for name in TILELANG_BEGINNING)
@@ -42,8 +44,20 @@ def test_both_sides_get_the_templates_and_the_added_headers(monkeypatch, tmp_pat
 def test_without_tilelang_there_are_no_templates(monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     assert templates() is None
-    with pytest.raises(InfraError, match=r"^tilelang is missing; pip install 'kernel-gym"):
+    cure = "tilelang is missing; pip install 'kernel-gym[tilelang]'"
+    assert tilelang_lacks("gfx942") == cure
+    with pytest.raises(InfraError, match=re.escape(cure)):
         compile_tilelang(KERNEL, "gfx942", 60.0, None, None)
+
+
+@needs_tilelang
+def test_without_a_compiler_of_hip_the_cure_is_named(monkeypatch):
+    lacks = MissingToolchain("no clang++ 17 or newer", "apt-get install clang-19")
+    monkeypatch.setattr(hip_build, "hip_toolchain", lambda arch: lacks)
+    assert tilelang_lacks("gfx950") == (
+        "TileLang writes HIP, which is not built here: no clang++ 17 or newer; "
+        "apt-get install clang-19"
+    )
 
 
 @needs_tilelang
