@@ -33,7 +33,7 @@ def install(judge: Channel, runtime: RecordingRuntime, simulated: bool) -> Conne
     """Makes TileLang ready for a candidate, before it is imported.
 
     Args:
-        judge: The pipe, on which the judge builds what is asked for before it goes on.
+        judge: The pipe, on which the judge builds what is asked for before it continues.
         runtime: Takes the launches.
         simulated: Whether plans are for a simulated GPU.
 
@@ -87,8 +87,8 @@ def _choose_target(arch: str) -> None:
         return normalized({"kind": "hip", "mcpu": arch} if target == "hip" else target)
 
     for name in targets.list_target_detectors():
-        found = of_this_gpu if name == "hip" else _nothing
-        targets.register_target_detector(name, lambda f=found: f("hip"), override=True)
+        detect = of_this_gpu if name == "hip" else _nothing
+        targets.register_target_detector(name, lambda f=detect: f("hip"), override=True)
     targets.register_target_normalizer("hip", of_this_gpu, override=True)
     kept = tuple(one for one in rocm.BACKEND.execution_backends if one.name == _BACKEND)
     object.__setattr__(rocm.BACKEND, "execution_backends", kept)
