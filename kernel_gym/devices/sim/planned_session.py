@@ -98,16 +98,16 @@ class PlannedSession(SimSession):
         self.__dict__.pop("_recordings", None)  # another source has plans of its own
         self._waits_by_compiler = self._task.language == "triton" and waits_by_compiler(source)
         is_extension = extension.is_extension(source, self._task.language)
-        in_tilelang = self._task.language == "triton" and uses_tilelang(source)
-        if in_tilelang and (lacks := tilelang_lacks(self._arch)):
-            return Failed(FailureKind.COMPILE, lacks)
-        build = partial(_build_tilelang, self._arch, self._budget, self._family)
-        self._build = build if in_tilelang else None
         self._returns = is_extension or self._task.language != "hip"
         if self._plans is not None and self._plans.again:
             return None
         if self._kernels is not None:
             self._kernels.fill(self._task.problem.unassembled(source), self._budget)
+        in_tilelang = self._task.language == "triton" and uses_tilelang(source)
+        if in_tilelang and (lacks := tilelang_lacks(self._arch)):
+            return Failed(FailureKind.COMPILE, lacks)
+        build = partial(_build_tilelang, self._arch, self._budget, self._family)
+        self._build = build if in_tilelang else None
         language = language or self._task.language
         plain = self._options.plain
         request = messages.LoadOnSimulator(language, self._task.entry, source, plain=plain)
