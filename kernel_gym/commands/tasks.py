@@ -145,7 +145,7 @@ def show(
         described = describe(device)
         workloads = train_workloads(task.problem, described.scale)
         text = prompt(
-            task, described.facts, workloads, described.spec.arch, flydsl=described.flydsl
+            task, described.facts, workloads, described.spec.arch, embedded=described.embedded
         )
     reference = task.reference_source
     baseline = task.baseline_source or "# eager PyTorch: the reference below\n"

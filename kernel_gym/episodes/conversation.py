@@ -34,7 +34,7 @@ def full_prompt(device: str) -> Prompt:
         described = describe(device)
         workloads = train_workloads(task.problem, described.scale)
         return prompt(
-            task, described.facts, workloads, described.spec.arch, flydsl=described.flydsl
+            task, described.facts, workloads, described.spec.arch, embedded=described.embedded
         )
 
     return write

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+from types import MappingProxyType
 
+EXTRAS = MappingProxyType({"flydsl": "FlyDSL", "tilelang": "TileLang"})
+"""Packages of languages that are extras of this package, each with the language's name."""
 _IMPORTS = r"^[ \t]*(?:import|from)[ \t][^#\n]*\b{}\b"
 _FLYDSL = re.compile(_IMPORTS.format("flydsl"), re.MULTILINE)
 _TILELANG = re.compile(_IMPORTS.format("tilelang"), re.MULTILINE)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import torch
 
+from kernel_gym.tasks.embedded import EXTRAS
 from kernel_gym.tasks.extension import is_extension
 from kernel_gym.tasks.guide import guide, topics_of
 from kernel_gym.tasks.problem import Problem, Scale
@@ -39,8 +40,8 @@ arbitrary bytes. The launcher returns a `hipError_t` and does not synchronise.
 - Include HIP headers only. No library calls, no host computation on the data.
 - Inputs must not be written unless they are marked as written in place."""
 
-_TRITON_KERNELS = "`@triton.jit` or `@gluon.jit`"
-_FLYDSL_KERNELS = "`@triton.jit`, `@gluon.jit` or (in FlyDSL) `@flyc.kernel`"
+_KERNELS = {"flydsl": "(in FlyDSL) `@flyc.kernel`", "tilelang": "(in TileLang) `@tilelang.jit`"}
+"""What begins a kernel, by languages that a device may also take."""
 
 _COMMON_RULES = """\
 - It must be right for every legal shape and value, not only for the workloads listed: it is also \
@@ -79,7 +80,7 @@ def prompt(
     workloads: Sequence[Workload] | None = None,
     arch: str = "",
     answer: str = "",
-    flydsl: bool = False,
+    embedded: Collection[str] = (),
 ) -> str:
     """Returns the prompt of a task.
 
@@ -89,8 +90,8 @@ def prompt(
         workloads: The train workloads to list; by default those of the full scale.
         arch: The architecture of the device. The prompt includes its guide; by default none.
         answer: Says how to hand in the source; by default in a fenced block of the reply.
-        flydsl: Whether the device also takes candidates in FlyDSL. The prompt of a task in Triton
-            says so, with a start kernel and the guide where there is one.
+        embedded: Further languages that the device takes, of `embedded.EXTRAS`. The prompt of a
+            task in Triton says so, with a start kernel and the guide where there is one.
     """
     if workloads is None:
         workloads = train_workloads(task.problem, Scale.FULL)
@@ -99,11 +100,11 @@ def prompt(
         ("Device", device_facts.strip()),
         ("Operation", _operation(task)),
         ("Signature", _signature(task)),
-        *_sources(task, flydsl),
+        *_sources(task, embedded),
         ("Workloads", "\n".join(f"- {workload}" for workload in workloads)),
-        ("Rules", _rules(task, flydsl)),
+        ("Rules", _rules(task, embedded)),
         ("Scoring", _SCORING.format(baseline=_baseline(task))),
-        ("Approach", _approach(task, arch, flydsl)),
+        ("Approach", _approach(task, arch, embedded)),
         ("Answer", answer or _answer(task)),
     ]
     return "\n\n".join(f"## {title}\n{body}" if title else body for title, body in sections) + "\n"
@@ -145,13 +146,14 @@ def _signature(task: Task) -> str:
     return "\n".join(lines)
 
 
-def _sources(task: Task, flydsl: bool) -> list[tuple[str, str]]:
+def _sources(task: Task, embedded: Collection[str]) -> list[tuple[str, str]]:
     """Returns the sections with the start kernel and the reference, if the mode shows them."""
     fence = _fence(task)
     parts = []
     if task.start_source:
         parts.append(("Start kernel", f"```{fence}\n{task.start_source.rstrip()}\n```"))
-    others = {"Gluon": task.gluon_source, "FlyDSL": task.flydsl_source if flydsl else None}
+    others = {"Gluon": task.gluon_source}
+    others |= {EXTRAS[name]: task.embedded_source(name) for name in embedded}
     for language, source in others.items():
         if source:
             title = f"The start kernel in {language}, which you may submit as well"
@@ -161,19 +163,20 @@ def _sources(task: Task, flydsl: bool) -> list[tuple[str, str]]:
     return parts
 
 
-def _rules(task: Task, flydsl: bool) -> str:
+def _rules(task: Task, embedded: Collection[str]) -> str:
     if (parts := task.problem.prompt_parts(task.mode)) is not None:
         return f"{parts.rules}\n{_COMMON_RULES}"
-    kernels = _FLYDSL_KERNELS if flydsl else _TRITON_KERNELS
+    *first, last = ("`@triton.jit`", "`@gluon.jit`", *(_KERNELS[name] for name in embedded))
+    kernels = f"{', '.join(first)} or {last}"
     triton = _TRITON_RULES.format(entry=task.entry, kernels=kernels)
     rules = _HIP_RULES if task.language == "hip" else triton
     return f"{rules}\n{_COMMON_RULES}"
 
 
-def _approach(task: Task, arch: str, flydsl: bool) -> str:
+def _approach(task: Task, arch: str, embedded: Collection[str]) -> str:
     languages = [task.language]
     languages += ["gluon"] if task.gluon_source else []
-    languages += ["flydsl"] if flydsl and task.flydsl_source else []
+    languages += [name for name in embedded if task.embedded_source(name)]
     topics = topics_of(task.problem)
     guides = filter(None, (guide(arch, language, topics) for language in languages))
     return "\n".join((_ADVICE[task.mode], *guides))

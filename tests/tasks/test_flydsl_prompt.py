@@ -12,9 +12,9 @@ from kernel_gym.evaluator import Evaluator
 from kernel_gym.records import Outcome
 from kernel_gym.tasks import get_task, problem_names, prompt
 from kernel_gym.tasks.embedded import uses_flydsl
-from kernel_gym.tasks.guide import TOPICS, flydsl_kernel, guide
+from kernel_gym.tasks.guide import TOPICS, embedded_kernel, guide
 
-WITH_FLYDSL = [name for name in problem_names() if flydsl_kernel(name)]
+WITH_FLYDSL = [name for name in problem_names() if embedded_kernel("flydsl", name)]
 SOFTMAX = get_task("triton2triton/softmax")
 PLACES = {"gfx942": True, "gfx90a": True, "sm_90a": False}
 """Architectures, and whether there is a guide."""
@@ -85,7 +85,7 @@ def row_sum(x):
     launch(x, out, 1.0, 64)
     return out
 """
-WHOLE = [WIDE_ADD, SHUFFLED_SUM, *(flydsl_kernel(name) or "" for name in WITH_FLYDSL)]
+WHOLE = [WIDE_ADD, SHUFFLED_SUM, *(embedded_kernel("flydsl", name) or "" for name in WITH_FLYDSL)]
 """Texts that are played: those above, and the start kernels in `test_flydsl.py` of recorders."""
 
 
@@ -96,14 +96,14 @@ def fragments() -> list[str]:
 
 def test_there_are_start_kernels_in_flydsl():
     assert len(WITH_FLYDSL) >= 12
-    assert all(uses_flydsl(flydsl_kernel(name) or "") for name in WITH_FLYDSL)
-    assert flydsl_kernel("../cdna/flydsl") is None
+    assert all(uses_flydsl(embedded_kernel("flydsl", name) or "") for name in WITH_FLYDSL)
+    assert embedded_kernel("flydsl", "../cdna/flydsl") is None
 
 
 def test_a_prompt_shows_kernel_and_guide_where_the_device_takes_them():
-    text = prompt(SOFTMAX, "a device", arch="gfx942", flydsl=True)
+    text = prompt(SOFTMAX, "a device", arch="gfx942", embedded=["flydsl"])
     assert "## The start kernel in FlyDSL, which you may submit as well" in text
-    assert (SOFTMAX.flydsl_source or "?").rstrip() in text
+    assert (SOFTMAX.embedded_source("flydsl") or "?").rstrip() in text
     assert guide("gfx942", "flydsl", {"rows"}) in text
     assert "`@flyc.kernel`" in text
     assert "mfma_f32" not in text
@@ -111,8 +111,12 @@ def test_a_prompt_shows_kernel_and_guide_where_the_device_takes_them():
 
 def test_other_prompts_say_nothing_of_it():
     assert "flyc" not in prompt(SOFTMAX, "a device", arch="gfx942")
-    assert "flyc" not in prompt(get_task("hip2hip/softmax"), "a device", arch="gfx942", flydsl=True)
-    started = prompt(get_task("torch2triton/softmax"), "a device", arch="gfx942", flydsl=True)
+    assert "flyc" not in prompt(
+        get_task("hip2hip/softmax"), "a device", arch="gfx942", embedded=["flydsl"]
+    )
+    started = prompt(
+        get_task("torch2triton/softmax"), "a device", arch="gfx942", embedded=["flydsl"]
+    )
     assert "`@flyc.kernel`" in started
     assert "start kernel in FlyDSL" not in started
 
@@ -129,7 +133,7 @@ def test_a_simulated_gpu_takes_it_where_it_is_installed(monkeypatch, there):
     find = importlib.util.find_spec
     spec = lambda name: (there or None) if name == "flydsl" else find(name)  # noqa: E731
     monkeypatch.setattr(importlib.util, "find_spec", spec)
-    assert describe("sim:gfx942").flydsl is there
+    assert ("flydsl" in describe("sim:gfx942").embedded) is there
 
 
 def test_what_the_guide_names_is_in_a_kernel_that_runs():

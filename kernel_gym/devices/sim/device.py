@@ -22,6 +22,7 @@ from kernel_gym.records import Clock
 from kernel_gym.sandbox.confine import WorkerLimits
 from kernel_gym.sandbox.spawn import Child, shared_template
 from kernel_gym.sim.constants import TIMING_MODEL_VERSION
+from kernel_gym.tasks.embedded import EXTRAS
 from kernel_gym.tasks.problem import Scale
 from kernel_gym.tasks.task import Task
 
@@ -145,7 +146,11 @@ def describe_simulated(arch: str) -> DeviceDescription:
         scale=Scale.SIM,
         languages=("triton", "hip") if has_hip else ("triton",),
         facts=spec.facts,
-        flydsl=importlib.util.find_spec("flydsl") is not None,
+        embedded=tuple(
+            name
+            for name in EXTRAS
+            if importlib.util.find_spec(name) is not None and (has_hip or name != "tilelang")
+        ),
         torch_device=torch.device("cpu"),
         arch=arch,
         audits=True,

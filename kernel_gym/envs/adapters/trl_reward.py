@@ -76,7 +76,7 @@ def rows(task: TaskChoice, device: str) -> list[dict[str, object]]:
         known = get_task(name)
         workloads = train_workloads(known.problem, described.scale)
         text = prompt(
-            known, described.facts, workloads, described.spec.arch, flydsl=described.flydsl
+            known, described.facts, workloads, described.spec.arch, embedded=described.embedded
         )
         dataset.append({"prompt": [{"role": "user", "content": text}], "task": name})
     return dataset
