@@ -41,7 +41,7 @@ arbitrary bytes. The launcher returns a `hipError_t` and does not synchronise.
 - Inputs must not be written unless they are marked as written in place."""
 
 _KERNELS = {"flydsl": "(in FlyDSL) `@flyc.kernel`", "tilelang": "(in TileLang) `@tilelang.jit`"}
-"""What begins a kernel, by languages that a device may also take."""
+"""Decorators of kernels, by languages that a device may also take."""
 
 _COMMON_RULES = """\
 - It must be right for every legal shape and value, not only for the workloads listed: it is also \
