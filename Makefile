@@ -73,9 +73,9 @@ $(STAMPS)/package: $(STAMPS)/judge
 	$(IN)/python -m kernel_gym.torch_device.build
 	touch $@
 
-# The other frameworks: about a hundred packages that only their own tests need.
+# The other frameworks and languages: about a hundred packages that only their own tests need.
 $(STAMPS)/adapters: $(STAMPS)/package $(STAMPS)/engine
-	$(PIP) 'kernel-gym[kernels,openenv,skyrl]'
+	$(PIP) 'kernel-gym[kernels,openenv,skyrl,flydsl,tilelang]'
 	touch $@
 
 $(STAMPS)/docs: $(STAMPS)/package

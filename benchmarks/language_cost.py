@@ -1,9 +1,8 @@
 """`python -m benchmarks language-cost FILE`: processor seconds of a kernel, by language.
 
-Candidates are judged in these languages. Programs in TileLang run on the simulated GPU without a
-judge, so it has no row. Caches are in an empty folder. An evaluation of
-the start kernel comes first, then two of the same kernel with twice its block size: nothing has
-built that one before, so the first of them is cold and the second is warm.
+Candidates are judged in these languages. Caches are in an empty folder. An evaluation of the start
+kernel comes first, then two of the same kernel with twice its block size: nothing has built that
+one before, so the first of them is cold and the second is warm.
 """
 
 from __future__ import annotations
@@ -22,7 +21,13 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from benchmarks.figures import BenchmarkEntry, FigureInterval, Subject
+from benchmarks.figures import (
+    RESULTS,
+    BenchmarkEntry,
+    FigureInterval,
+    Subject,
+    load_benchmarks,
+)
 from benchmarks.renewal import NewEntry, entry_maker, rounded, store
 from kernel_gym.commands.bench.evaluation import Seconds, measure_each
 from kernel_gym.commands.common import JsonOption, console, note, one_line_errors, print_json
@@ -38,12 +43,14 @@ if TYPE_CHECKING:
 SUBJECT, DEVICE = "language-cost", "sim:gfx942"
 COMMAND = "python -m benchmarks language-cost FILE"
 PROBLEMS = ("add", "softmax", "rms_norm")
-"""Problems with a start kernel in Triton, in Gluon and in HIP, and an example in FlyDSL."""
-EXAMPLES = Path(__file__).parents[1] / "examples" / "flydsl"
-LANGUAGES = ("Triton", "Gluon", "FlyDSL", "HIP", "HIP extension")
+"""Problems with a start kernel in Triton, in Gluon and in HIP, and with an example in `OTHERS`."""
+EXAMPLES = Path(__file__).parents[1] / "examples"
+OTHERS = {"FlyDSL": "flydsl", "TileLang": "tilelang"}
+"""Languages that are extras: each with its package, which also names its folder of examples."""
+LANGUAGES = ("Triton", "Gluon", "FlyDSL", "TileLang", "HIP", "HIP extension")
 BUILDERS = ("compiler", "recorder")
 """Processes that build: clang's, and the one that runs the candidate's Python. Triton, Gluon and
-FlyDSL compile in the latter when a call is recorded, and it imports an extension."""
+FlyDSL compile in the latter when a call is recorded, TileLang in both; it imports an extension."""
 _EXTENSION = Template('''import torch
 from torch.utils.cpp_extension import load_inline
 
@@ -79,12 +86,13 @@ class LanguageCost(Record):
 
 def language_cost(
     out: Annotated[Path, typer.Argument(help="A file of JSON lines, which is continued.")],
+    only: Annotated[list[str] | None, typer.Option(help="A language; by default all.")] = None,
     json: JsonOption = False,
 ) -> None:
     """Measure what building and running a small kernel costs in each language.
 
     About five minutes of one processor; two are PyTorch's headers. The figures of the languages
-    whose compiler is here are stored at the end.
+    whose compiler is here are stored at the end; those of others stay as they are.
 
     Example: python -m benchmarks language-cost costs.jsonl
     """
@@ -92,12 +100,14 @@ def language_cost(
         drop_cut_off(out)
         rows = read_lines(out, LanguageCost)
         missing = missing_compilers()
+        unwanted = {} if only is None else dict.fromkeys(set(LANGUAGES) - set(only), "")
         with empty_cache():
-            for language, problem in left(rows, missing):
+            for language, problem in left(rows, missing | unwanted):
                 rows.append(measured(language, problem))
                 append_line(out, rows[-1])
                 note(f"{language}, {problem}: {rows[-1].cold:.1f} s to build")
-        store(SUBJECT, figures(rows, entry_maker(SUBJECT)))
+        stored = load_benchmarks(RESULTS).subjects.get(SUBJECT)
+        store(SUBJECT, with_others(figures(rows, entry_maker(SUBJECT)), stored))
     if json:
         print_json({"rows": [row.model_dump() for row in rows], "missing": missing})
     else:
@@ -120,8 +130,11 @@ def missing_compilers() -> dict[str, str]:
     lacks = "; ".join(map("{}: {}".format, status.problems, status.fixes))
     names = {"Triton": "triton", "Gluon": "triton", "HIP": "hip", "HIP extension": "hip"}
     missing = {name: lacks for name, each in names.items() if each not in status.languages}
-    if importlib.util.find_spec("flydsl") is None:
-        missing["FlyDSL"] = missing_extra(ModuleNotFoundError(name="flydsl")) or ""
+    if "hip" not in status.languages:
+        missing["TileLang"] = lacks
+    for language, package in OTHERS.items():
+        if importlib.util.find_spec(package) is None:
+            missing[language] = missing_extra(ModuleNotFoundError(name=package)) or ""
     return missing
 
 
@@ -149,8 +162,8 @@ def source_of(language: str, problem: str) -> tuple[Task, str]:
         source = task.kernel_source if language == "Triton" else task.gluon_source
         assert source is not None  # every problem of PROBLEMS has one
         return task, source
-    if language == "FlyDSL":
-        source = (EXAMPLES / f"{problem}.py").read_text(encoding="utf-8")
+    if language in OTHERS:
+        source = (EXAMPLES / OTHERS[language] / f"{problem}.py").read_text(encoding="utf-8")
         return get_task(f"triton2triton/{problem}"), source
     task = get_task(f"hip2hip/{problem}")
     return task, task.kernel_source if language == "HIP" else extension(task)
@@ -259,3 +272,19 @@ def figures(rows: Sequence[LanguageCost], new_entry: NewEntry) -> Subject:
             )
         )
     return Subject(title="Languages: building and running a small kernel", entries=tuple(entries))
+
+
+def with_others(measured: Subject, stored: Subject | None) -> Subject:
+    """Adds the stored figures of languages that were not measured now.
+
+    Args:
+        measured: The new figures.
+        stored: The figures so far, in the order of the table.
+    """
+    new = {entry.id: entry for entry in measured.entries}
+    old = {entry.id: entry for entry in stored.entries} if stored else {}
+    slugs = [f"language-cost-{language.lower().replace(' ', '-')}" for language in LANGUAGES]
+    ends = [*(end for _, end in _SHORT.values()), "first"]
+    both = old | new
+    order = [f"{slug}-{end}" for slug in slugs for end in ends]
+    return measured.model_copy(update={"entries": tuple(both[i] for i in order if i in both)})

@@ -19,13 +19,13 @@ _FIRST = "benchmarks.md"
 _PAGES = {
     "benchmarks-running.md": (
         "Benchmarks: installing and running",
-        ("setup-times", "installation", "service", "ray-scaling", "recovery"),
+        ("setup-times", "installation", "language-cost", "service", "ray-scaling", "recovery"),
     ),
     "benchmarks-simulator.md": (
         "Benchmarks: speed and accuracy",
         (
             *("simulator-speed", "compiled-graphs", "compiled-tasks", "torch-device"),
-            *("evaluation-cost", "language-cost", "throughput-gpu", "timing-accuracy", "draws"),
+            *("evaluation-cost", "throughput-gpu", "timing-accuracy", "draws"),
         ),
     ),
     "benchmarks-training.md": (

@@ -20,6 +20,7 @@ EXTRAS = {
     "openai": frozenset({"urllib3"}),
     "ray": frozenset({"ray"}),
     "flydsl": frozenset({"flydsl"}),
+    "tilelang": frozenset({"tilelang"}),
 }
 """Modules that an extra installs, by their import names."""
 _BUILDS = ("torch", "triton")

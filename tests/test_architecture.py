@@ -38,7 +38,7 @@ FLOOR = {room: number for number, rooms in enumerate(FLOORS) for room in rooms.s
 ROOMS = tuple(FLOOR)
 LINKS = ("tasks", "rewards", "envs", "training")
 """Rooms that are also at the top level of the repository, as links."""
-DATA = ("exploits/suite", "policies/examples")
+DATA = ("exploits/suite", "policies/examples", "tasks/guides")
 """Folders of sources that are played, not imported."""
 HEAVY = {"ray", "trl", "transformers", "datasets", "peft", "stable_baselines3", "vllm"}
 MAX_MODULE_LINES = 400

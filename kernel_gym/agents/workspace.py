@@ -96,7 +96,9 @@ def write_workspace(
     workloads = train_workloads(task.problem, described.scale)
     answer = f"Write the complete source to `{name}` and submit it with `./check`."
     texts = {
-        "TASK.md": prompt(task, described.facts, workloads, described.spec.arch, answer),
+        "TASK.md": prompt(
+            task, described.facts, workloads, described.spec.arch, answer, described.embedded
+        ),
         "DEVICE.md": f"# Device\n\n{described.facts}\n\n"
         + guide(described.spec.arch, task.language, topics_of(task.problem))
         + "\n",

@@ -144,7 +144,9 @@ def show(
         task = get_task(task_id)
         described = describe(device)
         workloads = train_workloads(task.problem, described.scale)
-        text = prompt(task, described.facts, workloads, described.spec.arch)
+        text = prompt(
+            task, described.facts, workloads, described.spec.arch, embedded=described.embedded
+        )
     reference = task.reference_source
     baseline = task.baseline_source or "# eager PyTorch: the reference below\n"
     parts = {"prompt": text, "baseline": baseline, "reference": reference}

@@ -7,13 +7,23 @@ from typing import Protocol
 
 from kernel_gym.devices.base import Failed, FailureKind
 from kernel_gym.devices.budget import EXTENSION_SECONDS, HostBudget
-from kernel_gym.devices.hip_build import compile_extension, compile_hip, launcher_outputs
+from kernel_gym.devices.hip_build import (
+    compile_extension,
+    compile_hip,
+    compile_tilelang,
+    launcher_outputs,
+    tilelang_lacks,
+)
 from kernel_gym.protocol import worker as messages
 from kernel_gym.protocol.request import Request
 from kernel_gym.sandbox.channel import ChannelMessage
 from kernel_gym.sandbox.spawn import Family
 from kernel_gym.tasks import extension
+from kernel_gym.tasks.embedded import uses_tilelang
 from kernel_gym.tasks.task import Task
+
+MAX_BUILDS = 64
+"""Kernels that a candidate in TileLang may build in one call."""
 
 
 class Recorder(Protocol):
@@ -26,55 +36,82 @@ class Recorder(Protocol):
         """Keeps and returns a failure after which the recorder cannot be used."""
 
 
-def returns_outputs(task: Task, source: str) -> bool:
-    """Whether a candidate returns its outputs; a launcher in HIP gets them."""
-    return task.language != "hip" or extension.is_extension(source, task.language)
-
-
 @dataclass(frozen=True)
 class CandidateLoading:
-    """How candidates of a session are loaded.
+    """How one candidate is loaded and asked.
 
     Attributes:
-        recorder: Where they are loaded.
+        task: What the source solves.
+        source: The text.
+        recorder: Where it is loaded.
         arch: The architecture that HIP is built for.
-        seconds: The limit of a build, and of an answer of the recorder.
+        seconds: The limit of a build, and of the recorder's answer to a load.
         budget: The candidate's remaining seconds; None for trusted sources.
         family: Its processes, which share a memory limit with the compiler.
     """
 
+    task: Task
+    source: str
     recorder: Recorder
     arch: str
     seconds: float
     budget: HostBudget | None
     family: Family | None
 
-    def load(
-        self, task: Task, source: str, language: str | None = None, plain: bool = False
-    ) -> Failed | None:
-        """Builds and loads a source.
+    @property
+    def returns(self) -> bool:
+        """Whether the candidate returns its outputs; a launcher in HIP gets them."""
+        return self.task.language != "hip" or self._is_extension
+
+    @property
+    def _is_extension(self) -> bool:
+        return extension.is_extension(self.source, self.task.language)
+
+    @property
+    def _in_tilelang(self) -> bool:
+        return self.task.language == "triton" and uses_tilelang(self.source)
+
+    def load(self, language: str | None = None, plain: bool = False) -> Failed | None:
+        """Builds and loads the source.
 
         Args:
-            task: What the source solves.
-            source: The text.
             language: The language, if it is not that of the task.
             plain: Whether Triton leaves out optional passes.
 
         Raises:
             InfraError: The recorder or the compiler could not be started.
         """
-        language = language or task.language
-        request = messages.LoadOnSimulator(language, task.entry, source, plain=plain)
-        if extension.is_extension(source, task.language):
+        language = language or self.task.language
+        request = messages.LoadOnSimulator(language, self.task.entry, self.source, plain=plain)
+        if self._in_tilelang and (lacks := tilelang_lacks(self.arch)):
+            return Failed(FailureKind.COMPILE, lacks)
+        if self._is_extension:
             return self._load_extension(replace(request, language="extension"))
-        if task.language == "hip":
-            built = compile_hip(source, self.arch, self.seconds, self.budget, self.family)
+        if self.task.language == "hip":
+            built = compile_hip(self.source, self.arch, self.seconds, self.budget, self.family)
             if isinstance(built, Failed):
                 return built
             assembler, library = built.results
-            outputs = launcher_outputs(task.problem)
+            outputs = launcher_outputs(self.task.problem)
             request = replace(request, outputs=outputs, assembler=assembler, library=library)
-        return _failure(self.recorder.exchange(request, self.seconds))
+        return _failure(self.ask(request, self.seconds))
+
+    def ask(self, request: Request, limit: float) -> ChannelMessage | Failed:
+        """Asks the recorder, and builds what TileLang in it asks for, until it answers."""
+        answer = self.recorder.exchange(request, limit)
+        for _ in range(MAX_BUILDS if self._in_tilelang else 0):
+            if isinstance(answer, Failed) or answer.header.get("ask") != "build":
+                return answer
+            source = answer.header.get("source")
+            if not isinstance(source, str):
+                return self._fail("a kernel has no source to build")
+            built = compile_tilelang(source, self.arch, self.seconds, self.budget, self.family)
+            if isinstance(built, Failed):
+                return self.recorder.fail(built)  # the recorder still waits
+            answer = self.recorder.exchange(messages.TellExtension(*built.results), limit)
+        if not self._in_tilelang:
+            return answer
+        return self._fail(f"a call builds more than {MAX_BUILDS} kernels")
 
     def _load_extension(self, request: messages.LoadOnSimulator) -> Failed | None:
         """Loads a module and builds the extension that it asks for."""
@@ -85,8 +122,7 @@ class CandidateLoading:
             return None  # a module without an extension: its calls show what it is
         source = asked.header.get("source")
         if not isinstance(source, str):
-            failed = Failed(FailureKind.COMPILE, "the extension has no source")
-            return self.recorder.fail(failed)
+            return self._fail("the extension has no source")
         if self.budget is not None:
             self.budget.grant(EXTENSION_SECONDS)
         built = compile_extension(source, self.arch, EXTENSION_SECONDS, self.budget, self.family)
@@ -94,6 +130,9 @@ class CandidateLoading:
             return self.recorder.fail(built)  # the recorder still waits
         told = messages.TellExtension(*built.results)
         return _failure(self.recorder.exchange(told, self.seconds))
+
+    def _fail(self, text: str) -> Failed:
+        return self.recorder.fail(Failed(FailureKind.COMPILE, text))
 
 
 def _failure(answer: ChannelMessage | Failed) -> Failed | None:

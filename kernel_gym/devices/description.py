@@ -48,6 +48,8 @@ class DeviceDescription:
     """Where the judge draws inputs and computes expected values."""
     arch: str
     """The compiler's name of the architecture, such as `gfx942` or `sm_90a`."""
+    embedded: tuple[str, ...] = ()
+    """Further languages of candidates in tasks in Triton on this machine: "flydsl", "tilelang"."""
     audits: bool = False
     """Whether launches can be audited for races and undefined reads."""
     device_per_session: bool = False

@@ -22,8 +22,14 @@ from kernel_gym.devices.sim.precompiled import (
     prepare,
     speaks_of_headers,
 )
+from kernel_gym.devices.sim.tilelang_headers import (
+    TILELANG_BEGINNING,
+    templates,
+    with_tilelang,
+)
 from kernel_gym.devices.sim.toolchain import HipToolchain, hip_toolchain
 from kernel_gym.devices.sim.torch_headers import EXTENSION_BEGINNING, with_torch
+from kernel_gym.extras import missing_extra
 from kernel_gym.protocol.request import encode
 from kernel_gym.protocol.worker import BuildHip
 from kernel_gym.sandbox import failures
@@ -171,6 +177,50 @@ def compile_extension(
         in_turn=True,
     )
     return compile_source(recipe, limit, budget, family, _BUILT_SOURCES)
+
+
+def compile_tilelang(
+    source: str, arch: str, limit: float, budget: HostBudget | None, family: Family | None
+) -> BuildResult | Failed:
+    """Builds the HIP that TileLang has written, with the results of `compile_hip`.
+
+    TileLang's templates are precompiled, as HIP's headers are.
+
+    Raises:
+        InfraError: `tilelang_lacks` has an answer, or the templates do not compile.
+    """
+    folder = templates()
+    if folder is None:
+        raise InfraError(tilelang_lacks(arch))
+    chain = with_tilelang(_toolchain(arch), folder)
+    headers = prepare(chain, TILELANG_BEGINNING, _build_trusted)
+    if headers is None:
+        raise InfraError("TileLang's templates do not compile with HIP's headers")
+    recipe = BuildRecipe(
+        hip.files(source),
+        headers.commands(),
+        (hip.ASSEMBLER, hip.LIBRARY),
+        (str(headers.folder),),
+        in_turn=True,
+    )
+    return compile_source(recipe, limit, budget, family, _BUILT_SOURCES)
+
+
+def tilelang_lacks(arch: str) -> str:
+    """Returns one line with what candidates in TileLang lack on this machine, and the cure.
+
+    Args:
+        arch: The simulated GPU.
+
+    Returns:
+        An empty text if nothing is missing.
+    """
+    if templates() is None:
+        return missing_extra(ModuleNotFoundError(name="tilelang")) or ""
+    chain = hip_toolchain(arch)
+    if isinstance(chain, HipToolchain):
+        return ""
+    return f"TileLang writes HIP, which is not built here: {chain.problem}; {chain.fix}"
 
 
 def prepare_extension_headers(arch: str) -> PrecompiledHeaders:

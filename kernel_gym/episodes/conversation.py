@@ -33,7 +33,9 @@ def full_prompt(device: str) -> Prompt:
     def write(task: Task) -> str:
         described = describe(device)
         workloads = train_workloads(task.problem, described.scale)
-        return prompt(task, described.facts, workloads, described.spec.arch)
+        return prompt(
+            task, described.facts, workloads, described.spec.arch, embedded=described.embedded
+        )
 
     return write
 

@@ -25,7 +25,7 @@ FORBIDDEN_ATTRIBUTES = frozenset(
     "_getframe f_back f_globals f_locals tb_frame __globals__ __closure__ __subclasses__ "
     "__builtins__ __code__ gi_frame cr_frame".split()
 )
-_GUARDED_ROOTS = frozenset("torch triton tl gluon gl flydsl flyc fx".split())
+_GUARDED_ROOTS = frozenset("torch triton tl gluon gl flydsl flyc fx tilelang tvm".split())
 _LABELS = ("try_except", "autotune")
 _FORBIDDEN_IN_HIP = {
     r"\b(system|popen|fork|vfork|execv\w*|execl\w*|posix_spawn\w*)\s*\(": "starts a process",

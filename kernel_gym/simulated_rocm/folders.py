@@ -15,9 +15,9 @@ from pathlib import Path
 
 import kernel_gym
 from kernel_gym.devices.cache import cache_folder
+from kernel_gym.devices.sim.changed_headers import changed_headers
 from kernel_gym.devices.sim.toolchain import HipToolchain, hip_toolchain
 from kernel_gym.simulated_rocm import bundler
-from kernel_gym.simulated_rocm.headers import changed_headers
 
 LIBRARY_NAMES = ("libamdhip64.so", *(f"libamdhip64.so.{major}" for major in (5, 6, 7)))
 """Names under which programs look for the runtime; ROCm counts its major version."""

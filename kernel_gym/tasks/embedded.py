@@ -1,10 +1,16 @@
-"""Languages inside of Python that candidates of tasks in Triton may use: Gluon and FlyDSL."""
+"""Languages inside of Python that tasks in Triton may use: Gluon, FlyDSL and TileLang."""
 
 from __future__ import annotations
 
+import importlib.util
 import re
+from types import MappingProxyType
 
-_FLYDSL = re.compile(r"^[ \t]*(?:import|from)[ \t][^#\n]*\bflydsl\b", re.MULTILINE)
+EXTRAS = MappingProxyType({"flydsl": "FlyDSL", "tilelang": "TileLang"})
+"""Packages of languages that are extras of this package, each with the language's name."""
+_IMPORTS = r"^[ \t]*(?:import|from)[ \t][^#\n]*\b{}\b"
+_FLYDSL = re.compile(_IMPORTS.format("flydsl"), re.MULTILINE)
+_TILELANG = re.compile(_IMPORTS.format("tilelang"), re.MULTILINE)
 
 
 def uses_flydsl(source: str) -> bool:
@@ -12,10 +18,27 @@ def uses_flydsl(source: str) -> bool:
     return bool(_FLYDSL.search(source))
 
 
+def uses_tilelang(source: str) -> bool:
+    """Whether a Python module imports TileLang."""
+    return bool(_TILELANG.search(source))
+
+
 def waits_by_compiler(source: str) -> bool:
     """Whether a compiler allocates shared memory and waits for it, as it does in Triton alone.
+
+    TileLang's compiler puts barriers, too, but there is no second compiler to ask about them.
 
     Args:
         source: A candidate of a task in Triton.
     """
-    return "gluon" not in source and not uses_flydsl(source)
+    return not ("gluon" in source or uses_flydsl(source) or uses_tilelang(source))
+
+
+def installed_extras(has_hip: bool) -> tuple[str, ...]:
+    """Returns the packages of `EXTRAS` that candidates can use here.
+
+    Args:
+        has_hip: Whether HIP can be built: TileLang writes HIP.
+    """
+    found = (name for name in EXTRAS if importlib.util.find_spec(name) is not None)
+    return tuple(name for name in found if has_hip or name != "tilelang")

@@ -12,6 +12,8 @@ from pathlib import Path
 
 from kernel_gym.tasks.problem import Problem
 
+EMBEDDED = ("gluon", "flydsl", "tilelang")
+"""Languages inside of Python that tasks in Triton accept: their guides stand beside Triton's."""
 _GUIDES = Path(__file__).parent / "guides"
 _FAMILIES = {
     "gfx90a": "cdna",
@@ -32,7 +34,7 @@ def guide(arch: str, language: str, topics: Collection[str] = TOPICS) -> str:
 
     Args:
         arch: The name of the architecture, such as gfx942 or sm_90a.
-        language: "triton", "hip", or "gluon" for what Gluon needs in addition to Triton.
+        language: "triton", "hip", or one of `EMBEDDED` for what that needs in addition to Triton.
         topics: The topics to include, beside what concerns every kernel; by default all.
 
     Returns:
@@ -41,10 +43,23 @@ def guide(arch: str, language: str, topics: Collection[str] = TOPICS) -> str:
     if arch not in _FAMILIES:
         return ""
     folder = _GUIDES / _FAMILIES[arch]
-    names = ("gluon",) if language == "gluon" else ("common", arch, language)
+    names = (language,) if language in EMBEDDED else ("common", arch, language)
     paths = [folder / f"{name}.md" for name in names]
     texts = [path.read_text(encoding="utf-8") for path in paths if path.is_file()]
     return "\n".join(line for text in texts for line in _lines(text, topics))
+
+
+def embedded_kernel(language: str, name: str) -> str | None:
+    """Returns a right kernel in FlyDSL or TileLang, as a start for candidates, or None.
+
+    It lies beside the guides and not in the problem's folder: it is no part of the problem.
+
+    Args:
+        language: "flydsl" or "tilelang".
+        name: The name of the problem.
+    """
+    path = _GUIDES / language / f"{name}.py"
+    return path.read_text(encoding="utf-8") if name.isidentifier() and path.is_file() else None
 
 
 def topics_of(problem: Problem) -> frozenset[str]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import torch
 
+from kernel_gym.tasks.embedded import EXTRAS
 from kernel_gym.tasks.extension import is_extension
 from kernel_gym.tasks.guide import guide, topics_of
 from kernel_gym.tasks.problem import Problem, Scale
@@ -21,8 +22,8 @@ from kernel_gym.tasks.task import Mode, Task
 from kernel_gym.tasks.workload import Workload
 
 _TRITON_RULES = """\
-- Submit one Python module that defines `{entry}` as above and launches your own `@triton.jit` or \
-`@gluon.jit` kernels; all computation happens in them.
+- Submit one Python module that defines `{entry}` as above and launches your own {kernels} \
+kernels; all computation happens in them.
 - On the host only allocation (`torch.empty`, `torch.empty_like`, `torch.zeros`, ...) and view \
 operations (`view`, `reshape` of contiguous data, `transpose`, slicing) of torch are allowed: no \
 torch computation, no numpy, no copies.
@@ -38,6 +39,9 @@ computation happens in your own `__global__` kernels, launched on `stream`.
 arbitrary bytes. The launcher returns a `hipError_t` and does not synchronise.
 - Include HIP headers only. No library calls, no host computation on the data.
 - Inputs must not be written unless they are marked as written in place."""
+
+_KERNELS = {"flydsl": "(in FlyDSL) `@flyc.kernel`", "tilelang": "(in TileLang) `@tilelang.jit`"}
+"""Decorators of kernels, by languages that a device may also take."""
 
 _COMMON_RULES = """\
 - It must be right for every legal shape and value, not only for the workloads listed: it is also \
@@ -76,6 +80,7 @@ def prompt(
     workloads: Sequence[Workload] | None = None,
     arch: str = "",
     answer: str = "",
+    embedded: Collection[str] = (),
 ) -> str:
     """Returns the prompt of a task.
 
@@ -85,6 +90,8 @@ def prompt(
         workloads: The train workloads to list; by default those of the full scale.
         arch: The architecture of the device. The prompt includes its guide; by default none.
         answer: Says how to hand in the source; by default in a fenced block of the reply.
+        embedded: Further languages that the device takes, of `embedded.EXTRAS`. The prompt of a
+            task in Triton says so, with a start kernel and the guide where there is one.
     """
     if workloads is None:
         workloads = train_workloads(task.problem, Scale.FULL)
@@ -93,11 +100,11 @@ def prompt(
         ("Device", device_facts.strip()),
         ("Operation", _operation(task)),
         ("Signature", _signature(task)),
-        *_sources(task),
+        *_sources(task, embedded),
         ("Workloads", "\n".join(f"- {workload}" for workload in workloads)),
-        ("Rules", _rules(task)),
+        ("Rules", _rules(task, embedded)),
         ("Scoring", _SCORING.format(baseline=_baseline(task))),
-        ("Approach", _approach(task, arch)),
+        ("Approach", _approach(task, arch, embedded)),
         ("Answer", answer or _answer(task)),
     ]
     return "\n\n".join(f"## {title}\n{body}" if title else body for title, body in sections) + "\n"
@@ -139,29 +146,37 @@ def _signature(task: Task) -> str:
     return "\n".join(lines)
 
 
-def _sources(task: Task) -> list[tuple[str, str]]:
+def _sources(task: Task, embedded: Collection[str]) -> list[tuple[str, str]]:
     """Returns the sections with the start kernel and the reference, if the mode shows them."""
     fence = _fence(task)
     parts = []
     if task.start_source:
         parts.append(("Start kernel", f"```{fence}\n{task.start_source.rstrip()}\n```"))
-    if task.gluon_source:
-        title = "The start kernel in Gluon, which you may submit as well"
-        parts.append((title, f"```python\n{task.gluon_source.rstrip()}\n```"))
+    others = {"Gluon": task.gluon_source}
+    others |= {EXTRAS[name]: task.embedded_source(name) for name in embedded}
+    for language, source in others.items():
+        if source:
+            title = f"The start kernel in {language}, which you may submit as well"
+            parts.append((title, f"```python\n{source.rstrip()}\n```"))
     if task.mode is not Mode.INSTRUCTION2TRITON and task.reference_source != task.start_source:
         parts.append(("PyTorch reference", f"```python\n{task.reference_source.rstrip()}\n```"))
     return parts
 
 
-def _rules(task: Task) -> str:
+def _rules(task: Task, embedded: Collection[str]) -> str:
     if (parts := task.problem.prompt_parts(task.mode)) is not None:
         return f"{parts.rules}\n{_COMMON_RULES}"
-    rules = _HIP_RULES if task.language == "hip" else _TRITON_RULES.format(entry=task.entry)
+    *first, last = ("`@triton.jit`", "`@gluon.jit`", *(_KERNELS[name] for name in embedded))
+    kernels = f"{', '.join(first)} or {last}"
+    triton = _TRITON_RULES.format(entry=task.entry, kernels=kernels)
+    rules = _HIP_RULES if task.language == "hip" else triton
     return f"{rules}\n{_COMMON_RULES}"
 
 
-def _approach(task: Task, arch: str) -> str:
-    languages = (task.language, "gluon") if task.gluon_source else (task.language,)
+def _approach(task: Task, arch: str, embedded: Collection[str]) -> str:
+    languages = [task.language]
+    languages += ["gluon"] if task.gluon_source else []
+    languages += [name for name in embedded if task.embedded_source(name)]
     topics = topics_of(task.problem)
     guides = filter(None, (guide(arch, language, topics) for language in languages))
     return "\n".join((_ADVICE[task.mode], *guides))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from kernel_gym.tasks.guide import embedded_kernel
 from kernel_gym.tasks.names import FROM_TORCH, KERNEL_FILES, LANGUAGES, Mode
 from kernel_gym.tasks.problem import Problem
 
@@ -67,6 +68,11 @@ class Task:
     def gluon_source(self) -> str | None:
         """The start kernel in Gluon, or None. Only tasks that start from Triton have one."""
         return self.problem.gluon_kernel if self.mode is Mode.TRITON2TRITON else None
+
+    def embedded_source(self, language: str) -> str | None:
+        """A start kernel in "flydsl" or "tilelang", or None, as `gluon_source` is in Gluon."""
+        started = self.mode is Mode.TRITON2TRITON
+        return embedded_kernel(language, self.problem.name) if started else None
 
     @property
     def reference_source(self) -> str:

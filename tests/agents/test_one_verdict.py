@@ -23,6 +23,7 @@ from kernel_gym.agents.serve import desk_server
 from kernel_gym.agents.workspace import kernel_name, write_workspace
 from kernel_gym.cli import app
 from kernel_gym.exploits.loader import load_exploits
+from kernel_gym.exploits.runner import runs_on
 from kernel_gym.rewards import get_reward
 from kernel_gym.storage.run_records import RunConfig
 from kernel_gym.storage.run_store import RunStore
@@ -47,7 +48,7 @@ def many():
         )
         for exploit in load_exploits(SUITE)
         if len(exploit.expected) == 1
-        and exploit.device != "gpu"
+        and runs_on(exploit, DEVICE)
         and not exploit.open
         and not exploit.name.startswith("e10")
     ]

@@ -13,6 +13,7 @@ from benchmarks import language_cost
 from benchmarks.figures import BenchmarkEntry
 from benchmarks.language_cost import (
     LANGUAGES,
+    OTHERS,
     PROBLEMS,
     LanguageCost,
     building,
@@ -22,10 +23,11 @@ from benchmarks.language_cost import (
     left,
     measured,
     source_of,
+    with_others,
 )
 from kernel_gym.errors import InputError
 from kernel_gym.exploits.loader import with_double_block
-from kernel_gym.tasks.embedded import uses_flydsl
+from kernel_gym.tasks.embedded import uses_flydsl, uses_tilelang
 from kernel_gym.tasks.extension import is_extension
 
 ROWS = [
@@ -86,6 +88,7 @@ def test_each_language_has_each_problem_with_another_block(language, problem):
     assert is_extension(source, task.language) == (language == "HIP extension")
     assert ("gluon" in source) == (language == "Gluon")
     assert uses_flydsl(source) == (language == "FlyDSL")
+    assert uses_tilelang(source) == (language == "TileLang")
 
 
 def test_the_table_has_means_and_what_is_missing():
@@ -112,11 +115,12 @@ def test_missing_compilers_are_those_of_the_device(monkeypatch):
         "HIP": lacks,
         "HIP extension": lacks,
         "FlyDSL": "flydsl is missing; pip install 'kernel-gym[flydsl]'",
+        "TileLang": "tilelang is missing; pip install 'kernel-gym[tilelang]'",
     }
 
 
 def test_a_file_is_continued_with_what_is_left():
-    pairs = left(ROWS, dict.fromkeys(("Triton", "FlyDSL", "HIP extension"), "none"))
+    pairs = left(ROWS, dict.fromkeys(("Triton", *OTHERS, "HIP extension"), "none"))
     assert pairs == [("Gluon", "softmax"), ("Gluon", "rms_norm"), ("HIP", "rms_norm")]
 
 
@@ -139,3 +143,17 @@ def test_the_cache_is_empty_and_the_former_one_comes_back(monkeypatch):
     with empty_cache():
         pass
     assert "XDG_CACHE_HOME" not in os.environ
+
+
+def test_figures_of_other_languages_stay_in_the_order_of_the_table():
+    stored = figures(ROWS, new_entry)
+    row = ROWS[0].model_copy(update={"language": "TileLang", "cold": 4.0})
+    hip = ROWS[0].model_copy(update={"cold": 8.0})
+    both = with_others(figures([row, hip], new_entry), stored)
+    shown = {entry.id: float(entry.value) for entry in both.entries if entry.id.endswith("-cold")}
+    assert list(shown.items()) == [
+        ("language-cost-gluon-cold", 0.6),
+        ("language-cost-tilelang-cold", 4.0),
+        ("language-cost-hip-cold", 8.0),
+    ]
+    assert with_others(stored, None).entries == stored.entries

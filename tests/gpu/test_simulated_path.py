@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from contextlib import closing
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
 
+import kernel_gym
 from kernel_gym.devices.base import Call, Failed, FailureKind, NotOfferedError, TimedCall
 from kernel_gym.devices.placement import storage_bytes
 from kernel_gym.devices.sim.toolchain import HipToolchain, hip_toolchain
@@ -25,6 +27,7 @@ pytestmark = pytest.mark.skipif(library_folder() is None, reason="the HIP runtim
 needs_hip = pytest.mark.skipif(
     not isinstance(hip_toolchain("gfx942"), HipToolchain), reason="no toolchain"
 )
+GUIDES = Path(kernel_gym.__file__).parent / "tasks" / "guides"
 TASK = get_task("triton2triton/row_sum")
 WORKLOAD = train_workloads(TASK.problem, Scale.SIM)[0]
 DIMS = WORKLOAD.dims
@@ -229,3 +232,19 @@ def test_a_launcher_that_was_killed_is_started_again(gpu):
         assert isinstance(session.call(inputs(), DIMS), Call)
         session._slot.renew()
         assert isinstance(session.call(inputs(), DIMS), Call)
+
+
+@needs_hip
+@pytest.mark.parametrize("language", ["flydsl", "tilelang"])
+def test_a_language_that_writes_amd_code_has_plans_too(gpu, language):
+    pytest.importorskip(language)
+    task = get_task("triton2triton/softmax")
+    source = (GUIDES / language / "softmax.py").read_text(encoding="utf-8")
+    workload = train_workloads(task.problem, Scale.SIM)[0]
+    expected = expect(task.problem, workload, seed=1)
+    with closing(gpu.open(task)) as session:
+        assert session.load(source) is None
+        call = session.call(expected.inputs, workload.dims)
+        assert isinstance(call, Call), call
+        assert compare(task.problem, expected, (call.outputs[0].tensor,)).passed
+        assert call.launches == 1

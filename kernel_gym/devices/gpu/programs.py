@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from functools import partial
 from statistics import median
 from typing import Any, Protocol
 
@@ -13,10 +14,10 @@ import torch
 
 from kernel_gym.devices.answers import StatedOutput, stated_outputs
 from kernel_gym.devices.base import Failed, FailureKind, MemoryUsedUpError
-from kernel_gym.devices.candidate_loading import CandidateLoading, returns_outputs
+from kernel_gym.devices.candidate_loading import CandidateLoading
 from kernel_gym.devices.gpu.host_memory import HostMemory
 from kernel_gym.devices.gpu.launchers import LauncherSlot
-from kernel_gym.devices.gpu.recording import LOAD_SECONDS, GpuRecorder
+from kernel_gym.devices.gpu.recording import CALL_SECONDS, LOAD_SECONDS, GpuRecorder
 from kernel_gym.devices.gpu.strided_copies import StridedCopies
 from kernel_gym.devices.placement import storage_bytes
 from kernel_gym.devices.plan_recordings import (
@@ -121,16 +122,18 @@ class PlanProgram:
     ) -> None:
         self._task, self._recorder, self._memory = task, recorder, memory
         self._slot, self._most, self._copies = slot, most_bytes, copies
-        self._loading = CandidateLoading(
-            recorder, arch, LOAD_SECONDS, recorder.budget, recorder.family
-        )
-        self._recordings = PlanRecordings(task, recorder.ask, returns=True)
+        self._arch = arch
+        self._loaded: PlanRecordings | None = None
 
     def load(self, source: str) -> Failed | None:
         """Builds a source and loads it into the recorder."""
-        returns = returns_outputs(self._task, source)
-        self._recordings = PlanRecordings(self._task, self._recorder.ask, returns)
-        return self._loading.load(self._task, source)
+        recorder = self._recorder
+        loading = CandidateLoading(
+            self._task, source, recorder, self._arch, LOAD_SECONDS, recorder.budget, recorder.family
+        )
+        ask = partial(loading.ask, limit=CALL_SECONDS)
+        self._loaded = PlanRecordings(self._task, ask, loading.returns)
+        return loading.load()
 
     def compile(
         self, inputs: Mapping[str, Value], dims: Mapping[str, int], alone: Exclusive
@@ -165,6 +168,11 @@ class PlanProgram:
     def is_plan(self) -> bool:
         """Returns True."""
         return True
+
+    @property
+    def _recordings(self) -> PlanRecordings:
+        assert self._loaded is not None, "no source is loaded"
+        return self._loaded
 
     def close(self) -> None:
         """Ends the recorder."""

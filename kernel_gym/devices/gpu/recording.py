@@ -90,10 +90,6 @@ class GpuRecorder:
                 raise InfraError(f"a recorder could not be started: {error}") from error
         return self._confinement
 
-    def ask(self, request: Request) -> ChannelMessage | Failed:
-        """Asks about a call, and returns the answer or the failure of the candidate."""
-        return self.exchange(request, CALL_SECONDS)
-
     def close(self) -> None:
         """Ends the process and everything that it started."""
         with contextlib.suppress(TemplateError):

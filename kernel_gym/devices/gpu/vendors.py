@@ -21,6 +21,7 @@ from kernel_gym.devices.gpu.shared_memory import arena_bytes
 from kernel_gym.devices.sim.toolchain import MissingToolchain, hip_toolchain
 from kernel_gym.hardware import MI300X, DeviceSpec
 from kernel_gym.records import Clock
+from kernel_gym.tasks.embedded import installed_extras
 from kernel_gym.tasks.problem import Scale
 
 
@@ -257,6 +258,7 @@ def describe_gpu(name: str, properties: Any) -> DeviceDescription:
             "kernel_gym/devices/gpu/vendors.py"
         )
     arch = arch_name(vendor, properties)
+    languages = languages_of(vendor, arch)
     return DeviceDescription(
         name=name,
         hardware=spec.name,
@@ -264,7 +266,8 @@ def describe_gpu(name: str, properties: Any) -> DeviceDescription:
         clock=Clock.MEASURED,
         timing=TimingMethod.PAIRED,
         scale=Scale.FULL,
-        languages=languages_of(vendor, arch),
+        languages=languages,
+        embedded=installed_extras(has_hip=True) if "hip" in languages else (),
         facts=_facts(vendor, spec, arch),
         torch_device=torch.device("cuda", int(name.partition(":")[2])),
         arch=arch,

@@ -21,6 +21,7 @@ from kernel_gym.records import Clock
 from kernel_gym.sandbox.confine import WorkerLimits
 from kernel_gym.sandbox.spawn import Child, shared_template
 from kernel_gym.sim.constants import TIMING_MODEL_VERSION
+from kernel_gym.tasks.embedded import installed_extras
 from kernel_gym.tasks.problem import Scale
 from kernel_gym.tasks.task import Task
 
@@ -144,6 +145,7 @@ def describe_simulated(arch: str) -> DeviceDescription:
         scale=Scale.SIM,
         languages=("triton", "hip") if has_hip else ("triton",),
         facts=spec.facts,
+        embedded=installed_extras(has_hip),
         torch_device=torch.device("cpu"),
         arch=arch,
         audits=True,

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import torch
 
 from kernel_gym.devices.base import Audit, Call, DeviceLostError, Failed, FailureKind
-from kernel_gym.devices.candidate_loading import CandidateLoading, returns_outputs
+from kernel_gym.devices.candidate_loading import CandidateLoading
 from kernel_gym.devices.failures import describe_fault
 from kernel_gym.devices.operators import MAX_READ_BYTES
 from kernel_gym.devices.plan_recordings import (
@@ -63,12 +63,14 @@ class PlannedSession(SimSession):
     def __init__(self, task: Task, options: SimOptions, kernels: KernelFile | None = None) -> None:
         self._kernels, self._plans = kernels, options.plans
         self._returns = True
+        self._loading: CandidateLoading | None = None
         self._most_read = MAX_CONSTANTS_BYTES if options.resident else MAX_READ_BYTES
         super().__init__(task, options)
 
     @cached_property
     def _recordings(self) -> PlanRecordings:
-        ask = partial(_ask_recorder, self._worker, self._kernels)
+        assert self._loading is not None, "no source is loaded"
+        ask = partial(_ask_recorder, self._worker, self._kernels, self._loading)
         return PlanRecordings(self._task, ask, self._returns)
 
     def _worker_role(self) -> tuple[str, list[int], dict[str, object]]:
@@ -80,14 +82,15 @@ class PlannedSession(SimSession):
         """Builds and loads a source, unless its stored plans are judged again."""
         self.__dict__.pop("_recordings", None)  # another source has plans of its own
         self._waits_by_compiler = self._task.language == "triton" and waits_by_compiler(source)
-        self._returns = returns_outputs(self._task, source)
+        self._loading = CandidateLoading(
+            self._task, source, self._worker, self._arch, LOAD_SECONDS, self._budget, self._family
+        )
+        self._returns = self._loading.returns
         if self._plans is not None and self._plans.again:
             return None
         if self._kernels is not None:
             self._kernels.fill(self._task.problem.unassembled(source), self._budget)
-        recorder, plain = self._worker, self._options.plain
-        loading = CandidateLoading(recorder, self._arch, LOAD_SECONDS, self._budget, self._family)
-        return loading.load(self._task, source, language, plain)
+        return self._loading.load(language, self._options.plain)
 
     def second_opinion(self) -> PlannedSession:
         """Opens a session with a compiler that leaves out optional passes."""
@@ -299,13 +302,16 @@ def _output(output: BufferView | WrongOutput, buffers: list[int]) -> dict[str, A
 
 
 def _ask_recorder(
-    worker: SimWorkerHandle, kernels: KernelFile | None, request: Request
+    worker: SimWorkerHandle,
+    kernels: KernelFile | None,
+    loading: CandidateLoading,
+    request: Request,
 ) -> ChannelMessage | Failed:
     """Asks the recorder. It knows no session, so that a closed session is freed at once."""
     if worker.dead:
         return worker.dead
     before = worker.host_seconds
-    answer = worker.exchange(request, CALL_SECONDS)
+    answer = loading.ask(request, CALL_SECONDS)
     if kernels is not None:
         dead = worker.dead
         stopped = dead is not None and dead.kind is FailureKind.TIMEOUT

@@ -75,7 +75,9 @@ def rows(task: TaskChoice, device: str) -> list[dict[str, object]]:
     for name in TaskSampler(task, described.arch).probabilities:
         known = get_task(name)
         workloads = train_workloads(known.problem, described.scale)
-        text = prompt(known, described.facts, workloads, described.spec.arch)
+        text = prompt(
+            known, described.facts, workloads, described.spec.arch, embedded=described.embedded
+        )
         dataset.append({"prompt": [{"role": "user", "content": text}], "task": name})
     return dataset
 

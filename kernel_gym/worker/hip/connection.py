@@ -68,6 +68,7 @@ class Connection:
         self._runtime = runtime
         self._modules = [assembler]
         self._kernels: dict[str, dict[str, Any]] = {}
+        self._of_text: dict[int, dict[str, dict[str, Any]]] = {}
         has_kernels = b".amdhsa_kernel" in assembler
         # A kernel that cannot be decoded fails here, before the first call.
         for name in runtime.names(assembler) if has_kernels else ():
@@ -81,6 +82,19 @@ class Connection:
         shim = ctypes.CDLL(spec.origin, mode=ctypes.RTLD_GLOBAL)
         device = described(runtime.properties)
         shim.kernel_gym_hip_connect(ctypes.byref(self._callbacks), ctypes.byref(device))
+
+    def use(self, assembler: bytes) -> None:
+        """Takes the kernels of the next launches from this text, of the libraries that there are.
+
+        Raises:
+            DeviceError: The device cannot decode a kernel of the text.
+        """
+        if assembler is self._modules[0]:
+            return
+        self._modules[0] = assembler
+        self._kernels = self._of_text.setdefault(id(assembler), {})
+        for name in self._runtime.names(assembler) if not self._kernels else ():
+            self._kernel(f"0:{name}")
 
     def watched(self, function: Callable[..., object]) -> Callable[..., object]:
         """Returns a function that raises the first error of the HIP calls of each call."""

@@ -1,7 +1,7 @@
 """Candidates in FlyDSL: its compiler runs in the recorder and starts no other program.
 
 FlyDSL launches through HIP. Its calls reach the recorder as those of a candidate in HIP do, and
-each kernel is loaded as assembler text, as the simulator takes it from Triton.
+each kernel is loaded as the device takes it: as assembler text, or linked from that.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import triton
 from kernel_gym.extras import missing_extra
 from kernel_gym.sandbox.failures import BuildError
 from kernel_gym.worker.hip.connection import Connection
+from kernel_gym.worker.recording.hsaco import CodeOf
 from kernel_gym.worker.recording.named_library import named_library
 from kernel_gym.worker.recording.runtime import RecordingRuntime
 
@@ -30,21 +31,19 @@ _OBJECT = 3
 """MLIR's number of the format of an object that is loaded as it is."""
 
 
-def install(runtime: RecordingRuntime, simulated: bool) -> Connection:
+def install(runtime: RecordingRuntime, code_of: CodeOf) -> Connection:
     """Makes FlyDSL ready for a candidate, before it is imported.
 
     Args:
         runtime: Takes its launches.
-        simulated: Whether plans are for a simulated GPU.
+        code_of: Makes the code that the device takes from assembler text.
 
     Returns:
         The connection that takes its calls of HIP.
 
     Raises:
-        BuildError: It is not installed or in another version, or the GPU is a real one.
+        BuildError: It is not installed or in another version.
     """
-    if not simulated:
-        raise BuildError("candidates in FlyDSL are judged on a simulated GPU: use --device sim")
     check_installed()
     home = Path(os.environ["HOME"])
     os.environ |= {
@@ -58,7 +57,7 @@ def install(runtime: RecordingRuntime, simulated: bool) -> Connection:
     library = home / _LIBRARY
     library.write_bytes(named_library(_LIBRARY))
     ctypes.CDLL(str(library))
-    _keep_text()
+    _keep_text(code_of)
     _time_by_judge()
     return connection
 
@@ -98,7 +97,7 @@ def _time_by_judge() -> None:
     autotuner.do_bench = do_bench
 
 
-def _keep_text() -> None:
+def _keep_text(code_of: CodeOf) -> None:
     """Ends FlyDSL's compilation with assembler text. For an object it would start a linker."""
     from flydsl.compiler.backends.rocm import RocmBackend
     from flydsl.compiler.jit_function import MlirCompiler
@@ -112,14 +111,14 @@ def _keep_text() -> None:
     def lower_to_text(text: str, **options: Any) -> Any:
         module = lower(text, **options)
         with module.context:
-            _call_objects(module)
+            _call_objects(module, code_of)
         return module
 
     RocmBackend._pipeline_parts = passes_to_text
     MlirCompiler.compile = lower_to_text
 
 
-def _call_objects(module: Any) -> None:
+def _call_objects(module: Any, code_of: CodeOf) -> None:
     """States the texts of a module as objects, since FlyDSL's runtime loads nothing else."""
     from flydsl._mlir import ir
     from flydsl._mlir.dialects import gpu
@@ -129,13 +128,14 @@ def _call_objects(module: Any) -> None:
             texts = map(gpu.ObjectAttr, ir.ArrayAttr(operation.attributes["objects"]))
             objects = [
                 gpu.ObjectAttr.get(
-                    one.target, _OBJECT, _ended(one.object), one.properties, one.kernels
+                    one.target, _OBJECT, _loaded(one.object, code_of), one.properties, one.kernels
                 )
                 for one in texts
             ]
             operation.attributes["objects"] = ir.ArrayAttr.get(objects)
 
 
-def _ended(text: bytes) -> bytes:
-    """Returns text with the target's name as Triton's LLVM writes it, and a zero at its end."""
-    return text.replace(b'"amdgcn-amd-amdhsa-unknown-', b'"amdgcn-amd-amdhsa--') + b"\0"
+def _loaded(text: bytes, code_of: CodeOf) -> bytes:
+    """Returns what is loaded. The target has the name that Triton's LLVM writes; a zero ends it."""
+    named = text.replace(b'"amdgcn-amd-amdhsa-unknown-', b'"amdgcn-amd-amdhsa--')
+    return code_of(named) + b"\0"

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from types import SimpleNamespace
 
 from triton.backends import backends
 
 from kernel_gym.worker.sim.triton_driver import TextBackend
+
+CodeOf = Callable[[bytes], bytes]
+"""Makes the code that a device takes from assembler text."""
 
 
 def install() -> None:

@@ -20,9 +20,10 @@ from kernel_gym.protocol import worker as messages
 from kernel_gym.protocol.request import RequestDispatcher
 from kernel_gym.sandbox import confine, failures
 from kernel_gym.sandbox.channel import Channel
-from kernel_gym.tasks.embedded import uses_flydsl
+from kernel_gym.sandbox.failures import BuildError
+from kernel_gym.tasks.embedded import uses_flydsl, uses_tilelang
 from kernel_gym.worker.hip.connection import Connection
-from kernel_gym.worker.recording import compiling, cubin, flydsl, hsaco
+from kernel_gym.worker.recording import compiling, cubin, flydsl, hsaco, tilelang
 from kernel_gym.worker.recording.extensions import InlineExtensions
 from kernel_gym.worker.recording.operators import OperatorRecording
 from kernel_gym.worker.recording.properties import host_properties
@@ -85,7 +86,10 @@ class RecordingWorker:
         elif gpu is not None:
             hsaco.install()
         self._simulated, self._arch = gpu is None, options["arch"]
-        self._flydsl: Connection | None = None
+        self._for_amd = gpu is None or gpu.hip is not None
+        self._judge = judge
+        self._embedded: Connection | None = None
+        """Connection that takes the HIP calls of FlyDSL or TileLang."""
         self._extensions = InlineExtensions(judge, self.runtime, self._code_of)
         self.pieces: tuple[bytes, ...] = ()
         """Code objects and constants, which follow the JSON of the answer."""
@@ -123,13 +127,24 @@ class RecordingWorker:
 
             if plain:
                 plain_compiler.install()
-            if uses_flydsl(source):
-                self._flydsl = self._flydsl or flydsl.install(self.runtime, self._simulated)
+            self._install_embedded(source)
             with self._extensions.loading(language):
                 candidate = triton_module.load(source, entry)
-            connection = self._extensions.connection or self._flydsl
+            connection = self._extensions.connection or self._embedded
             self.candidate = candidate if connection is None else connection.watched(candidate)
         return {}
+
+    def _install_embedded(self, source: str) -> None:
+        """Makes FlyDSL or TileLang ready, if a source is in one of them."""
+        name = "FlyDSL" if uses_flydsl(source) else "TileLang" if uses_tilelang(source) else ""
+        if not name or self._embedded is not None:
+            return
+        if not self._for_amd:
+            raise BuildError(f"candidates in {name} are for AMD's GPUs: use --device sim")
+        if name == "FlyDSL":
+            self._embedded = flydsl.install(self.runtime, self._code_of)
+        else:
+            self._embedded = tilelang.install(self._judge, self.runtime, self._code_of)
 
     def _code_of(self, assembler: bytes) -> bytes:
         """Returns the code of a source in HIP as its device takes it."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kernel_gym.simulated_rocm.headers import changed_headers
+from kernel_gym.devices.sim.changed_headers import changed_headers
 
 OLD = """before
 template <typename F>
