@@ -10,14 +10,12 @@ import torch
 
 from kernel_gym.devices import plan_recordings
 from kernel_gym.devices.base import Audit, Call, Failed, FailureKind
-from kernel_gym.devices.built_sources import BuildResult
 from kernel_gym.devices.sim import planned_session
 from kernel_gym.devices.sim.planned_session import PlannedSession
 from kernel_gym.devices.sim.session import SimOptions
 from kernel_gym.devices.sim.toolchain import HipToolchain, hip_toolchain
 from kernel_gym.plans.identity import plan_hash
 from kernel_gym.plans.types import BufferRole, FillStep, LaunchStep
-from kernel_gym.sandbox.channel import ChannelMessage
 from kernel_gym.tasks import Scale, get_task, make_inputs, train_workloads
 
 SOFTMAX = get_task("triton2triton/softmax")
@@ -413,61 +411,3 @@ def test_device_variables_have_their_first_values_in_each_call():
         assert isinstance(call, Call), call
         values = call.outputs[0].tensor.view(-1)[:192:64]
         assert values.tolist() == [5.0, 6.0, 0.0]
-
-
-class AskingWorker:
-    """A recorder that asks for builds, the same or without an end.
-
-    Args:
-        sources: What it asks for. It asks for the last one again and again.
-    """
-
-    def __init__(self, *sources):
-        self._sources = list(sources)
-        self.told = []
-
-    def exchange(self, request, limit):
-        self.told.append(request)
-        source = self._sources.pop(0) if len(self._sources) > 1 else self._sources[0]
-        asked = {} if source is None else {"ask": "build", "source": source}
-        return ChannelMessage(asked, ())
-
-    def fail(self, failed):
-        return failed
-
-
-def built(source):
-    return BuildResult((), (source.encode(), b"library"))
-
-
-def test_a_recorder_gets_each_library_that_it_asks_for():
-    worker = AskingWorker("one", "two", None)
-    asked = worker.exchange(None, 1.0)
-    answer = planned_session._built_for(worker, asked, built, 1.0)
-    assert answer.header == {}
-    assert [told.assembler for told in worker.told[1:]] == [b"one", b"two"]
-
-
-def test_a_recorder_that_asks_without_end_is_stopped():
-    worker = AskingWorker("again")
-    failed = planned_session._built_for(worker, worker.exchange(None, 1.0), built, 1.0)
-    assert isinstance(failed, Failed)
-    assert failed.message == "a call builds more than 64 kernels"
-    assert len(worker.told) == 65
-
-
-@pytest.mark.parametrize("source", [7, ["text"], {"a": 1}])
-def test_a_source_that_is_no_text_is_not_built(source):
-    worker = AskingWorker(source)
-    failed = planned_session._built_for(worker, worker.exchange(None, 1.0), built, 1.0)
-    assert (failed.kind, failed.message) == (FailureKind.COMPILE, "a kernel has no source to build")
-
-
-def test_a_build_that_fails_is_the_candidates_failure():
-    worker = AskingWorker("wrong")
-    refused = Failed(FailureKind.COMPILE, "an error")
-    answer = planned_session._built_for(
-        worker, worker.exchange(None, 1.0), lambda source: refused, 1.0
-    )
-    assert answer is refused
-    assert len(worker.told) == 1
