@@ -23,7 +23,8 @@ LIST = """#define COMMON
 }
 """
 FILES = {
-    "stream/first.cc": '#include "first.hh"\nTEST_CASE("Unit_on") {}\nTEST_CASE("Unit_off_Basic") {}\n'
+    "stream/first.cc": '#include "first.hh"\nTEST_CASE("Unit_on") {}\n'
+    'TEST_CASE("Unit_off_Basic") {}\n'
     'load("kernel.code"); load("elsewhere.code"); run("child_exe");\n',
     "stream/first.hh": 'load("header.code"); load("kernel.code");\n',
     "stream/kernel.cpp": "",

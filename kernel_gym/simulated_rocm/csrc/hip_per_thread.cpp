@@ -1,14 +1,7 @@
 // HIP host runtime: calls on the default stream of each thread, which is as in order as the other.
 // A program has them with -fgpu-default-stream=per-thread.
-#include "hip_runtime.h"
+#include "hip_memory.h"
 
-struct Pitched {
-  void* pointer;
-  size_t pitch, x_size, y_size;
-};
-struct Extent {
-  size_t width, height, depth;
-};
 using Call = void (*)(void*);
 using StreamCall = void (*)(void*, int, void*);
 
