@@ -14,7 +14,7 @@ extern "C" {
 
 int hipMemcpy(void* target, const void* source, size_t size, int kind) {
   if ((kind < 0 || kind > kDefaultKind) && kind != kDirectKind) return hip_note(kInvalidDirection);
-  if (!size) return kSuccess;
+  if (!size) return hip_note(kSuccess);
   return hip_note(gpu().copy(address_of(target), address_of(source), size, kind));
 }
 int hipMemcpy_spt(void* target, const void* source, size_t size, int kind) {
@@ -60,7 +60,7 @@ int hipMemcpy2D(void* target, size_t target_pitch, const void* source, size_t so
                                  static_cast<const char*>(source) + row * source_pitch, width, kind);
     if (status) return status;
   }
-  return kSuccess;
+  return hip_note(kSuccess);
 }
 int hipMemcpy2DAsync(void* target, size_t target_pitch, const void* source, size_t source_pitch,
                      size_t width, size_t height, int kind, void* stream) {
@@ -83,14 +83,14 @@ int hipMemcpy3D(const Copy3D* copy) {
       if (status) return status;
     }
   }
-  return kSuccess;
+  return hip_note(kSuccess);
 }
 int hipMemcpy3DAsync(const Copy3D* copy, void* stream) {
   if (!copy) return hip_note(kInvalidValue);
   return hip_queue(stream, [kept = *copy] { return hipMemcpy3D(&kept); });
 }
 int hipMemset(void* target, int value, size_t size) {
-  if (!size) return kSuccess;
+  if (!size) return hip_note(kSuccess);
   return hip_note(gpu().fill(address_of(target), value & 0xff, size, 1));
 }
 int hipMemset_spt(void* target, int value, size_t size) { return hipMemset(target, value, size); }
@@ -103,7 +103,7 @@ int hipMemset2D(void* target, size_t pitch, int value, size_t width, size_t heig
     const int status = hipMemset(static_cast<char*>(target) + row * pitch, value, width);
     if (status) return status;
   }
-  return kSuccess;
+  return hip_note(kSuccess);
 }
 int hipMemset2DAsync(void* target, size_t pitch, int value, size_t width, size_t height,
                      void* stream) {
@@ -115,7 +115,7 @@ int hipMemset3D(Pitched target, int value, Extent extent) {
     const int status = hipMemset2D(plane, target.pitch, value, extent.width, extent.height);
     if (status) return status;
   }
-  return kSuccess;
+  return hip_note(kSuccess);
 }
 int hipMemset3DAsync(Pitched target, int value, Extent extent, void* stream) {
   return hip_queue(stream, [=] { return hipMemset3D(target, value, extent); });

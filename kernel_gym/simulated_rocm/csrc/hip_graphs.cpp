@@ -36,7 +36,7 @@ int list_of(const std::vector<T*>& members, T** list, size_t* count) {
     for (size_t i = 0; i < *count; i++) list[i] = i < members.size() ? members[i] : nullptr;
   }
   *count = list ? std::min(*count, members.size()) : members.size();
-  return kSuccess;
+  return hip_note(kSuccess);
 }
 
 // Checks edges between nodes of a graph that are to be added or removed.
@@ -123,7 +123,7 @@ int hip_queue(const void* stream, Work work, int type) {
       Graph* graph = capture->second;
       GraphNode* last = graph->nodes.empty() ? nullptr : graph->nodes.back();
       hip_add_node(graph, &last, last ? 1 : 0, {type, std::move(work), "", graph, {}});
-      return kSuccess;
+      return hip_note(kSuccess);
     }
   }
   return work();
@@ -139,7 +139,7 @@ int hipStreamBeginCapture(void* stream, int mode) {
   std::lock_guard<std::recursive_mutex> hold(capture_lock());
   if (captures().count(stream)) return hip_note(kIllegalState);
   captures()[stream] = handles<Graph>().add({});
-  return kSuccess;
+  return hip_note(kSuccess);
 }
 int hipStreamEndCapture(void* stream, Graph** graph) {
   if (!graph) return hip_note(kInvalidValue);
@@ -149,7 +149,7 @@ int hipStreamEndCapture(void* stream, Graph** graph) {
   if (capture == captures().end()) return hip_note(kIllegalState);
   *graph = capture->second;
   captures().erase(capture);
-  return kSuccess;
+  return hip_note(kSuccess);
 }
 int hipStreamIsCapturing(void* stream, int* state) {
   return hip_check_stream(stream) ?: hip_store(state, hip_is_captured(stream) ? 1 : 0);
@@ -159,31 +159,31 @@ int hipStreamGetCaptureInfo(void* stream, int* state, unsigned long long* number
   std::lock_guard<std::recursive_mutex> hold(capture_lock());
   const auto capture = captures().find(stream);
   if (number && capture != captures().end()) *number = address_of(capture->second);
-  return kSuccess;
+  return hip_note(kSuccess);
 }
 
 int hipGraphCreate(Graph** graph, unsigned flags) {
   if (!graph || flags) return hip_note(kInvalidValue);
   if (!hip_can_capture()) return hip_note(kNotSupported);
   *graph = handles<Graph>().add({});
-  return kSuccess;
+  return hip_note(kSuccess);
 }
 int hipGraphClone(Graph** clone, Graph* graph) {
   if (!clone || !is_graph(graph)) return hip_note(kInvalidValue);
   *clone = hip_clone_graph(*graph, false);
-  return kSuccess;
+  return hip_note(kSuccess);
 }
 int hipGraphDestroy(Graph* graph) {
   if (!is_graph(graph) || graph->is_child) return hip_note(kInvalidValue);
   hip_destroy_graph(graph);
-  return kSuccess;
+  return hip_note(kSuccess);
 }
 int hipGraphInstantiateWithFlags(GraphInstance** instance, Graph* graph, unsigned long long flags) {
   if (!instance || !is_graph(graph) || flags & ~0xfULL) return hip_note(kInvalidValue);
   GraphInstance made;
   if (!hip_order(*graph, &made.work)) return hip_note(kInvalidValue);  // a cycle
   *instance = handles<GraphInstance>().add(std::move(made));
-  return kSuccess;
+  return hip_note(kSuccess);
 }
 int hipGraphInstantiate(GraphInstance** instance, Graph* graph, void**, char*, size_t) {
   return hipGraphInstantiateWithFlags(instance, graph, 0);
@@ -218,7 +218,7 @@ int hipGraphAddDependencies(Graph* graph, GraphNode* const* from, GraphNode* con
                             size_t count) {
   if (!are_edges(graph, from, to, count, false)) return hip_note(kInvalidValue);
   for (size_t i = 0; i < count; i++) to[i]->before.push_back(from[i]);
-  return kSuccess;
+  return hip_note(kSuccess);
 }
 int hipGraphRemoveDependencies(Graph* graph, GraphNode* const* from, GraphNode* const* to,
                                size_t count) {
@@ -227,7 +227,7 @@ int hipGraphRemoveDependencies(Graph* graph, GraphNode* const* from, GraphNode* 
     auto& before = to[i]->before;
     before.erase(std::remove(before.begin(), before.end(), from[i]), before.end());
   }
-  return kSuccess;
+  return hip_note(kSuccess);
 }
 int hipGraphGetNodes(Graph* graph, GraphNode** nodes, size_t* count) {
   return is_graph(graph) ? list_of(graph->nodes, nodes, count) : hip_note(kInvalidValue);
@@ -284,7 +284,7 @@ int hipGraphDestroyNode(GraphNode* node) {
   }
   if (node->child) hip_destroy_graph(node->child);
   handles<GraphNode>().remove(node);
-  return kSuccess;
+  return hip_note(kSuccess);
 }
 
 }  // extern "C"

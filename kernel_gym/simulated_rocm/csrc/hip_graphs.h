@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -33,6 +34,7 @@ struct GraphNode {
   std::vector<GraphNode*> before;
   Graph* child = nullptr;          // of a node of type kGraphNode, which owns it
   const GraphNode* origin = nullptr;  // in the graph that was cloned
+  std::map<int, std::string> attributes = {};  // of a kernel, by their number
 };
 struct Graph {
   std::vector<GraphNode*> nodes;  // in the order in which they were added

@@ -116,7 +116,7 @@ int hipMalloc3D(Pitched* result, Extent extent) {
                    product(product(result->pitch, extent.height), extent.depth));
 }
 int hipFree(void* pointer) {
-  return pointer ? hip_note(gpu().release(address_of(pointer))) : kSuccess;
+  return hip_note(pointer ? gpu().release(address_of(pointer)) : int{kSuccess});
 }
 int hipFreeAsync(void* pointer, void* stream) {
   if (!pointer) return hip_note(kInvalidValue);
@@ -140,7 +140,7 @@ int hipHostAlloc(void** pointer, size_t size, unsigned flags) {
 int hipMemAllocHost(void** pointer, size_t size) { return hipHostMalloc(pointer, size, 0); }
 int hipMallocHost(void** pointer, size_t size) { return hipHostMalloc(pointer, size, 0); }
 int hipHostFree(void* pointer) {
-  if (!pointer) return kSuccess;
+  if (!pointer) return hip_note(kSuccess);
   uint64_t start = 0, bytes = 0;
   int visible = 0;
   if (gpu().range && gpu().range(address_of(pointer), &start, &bytes, &visible)) visible = 0;
@@ -148,7 +148,7 @@ int hipHostFree(void* pointer) {
   forget_host(pointer);
   if (gpu().allocate_visible) return hip_note(gpu().release(address_of(pointer)));
   std::free(pointer);
-  return kSuccess;
+  return hip_note(kSuccess);
 }
 int hipFreeHost(void* pointer) { return hipHostFree(pointer); }
 int hipMallocManaged(void** pointer, size_t size, unsigned flags) {
@@ -157,11 +157,11 @@ int hipMallocManaged(void** pointer, size_t size, unsigned flags) {
   if (!gpu().allocate_visible) return hip_note(kNotSupported);
   if (const int wrong = hipHostMalloc(pointer, size, 0)) return wrong;
   note_host(*pointer, flags, true);
-  return kSuccess;
+  return hip_note(kSuccess);
 }
 int hipHostRegister(void* pointer, size_t size, unsigned flags) {
   if (!pointer || !size || flags & ~kRegisterFlags) return hip_note(kInvalidValue);
-  if (!gpu().share) return kSuccess;
+  if (!gpu().share) return hip_note(kSuccess);
   uint64_t place = 0;
   const int status = gpu().share(address_of(pointer), size, &place);
   if (!status) note_host(pointer, flags, false);
@@ -170,7 +170,7 @@ int hipHostRegister(void* pointer, size_t size, unsigned flags) {
 int hipHostUnregister(void* pointer) {
   if (!pointer) return hip_note(kInvalidValue);
   forget_host(pointer);
-  return gpu().unshare ? hip_note(gpu().unshare(address_of(pointer))) : kSuccess;
+  return hip_note(gpu().unshare ? gpu().unshare(address_of(pointer)) : int{kSuccess});
 }
 int hipHostGetDevicePointer(void** device_pointer, void* pointer, unsigned flags) {
   if (!device_pointer || !pointer || flags) return hip_note(kInvalidValue);
@@ -188,13 +188,13 @@ int hipHostGetFlags(unsigned* flags, void* pointer) {
     return hip_note(kInvalidValue);
   }
   *flags = host_memory_at(address_of(pointer)).flags;
-  return kSuccess;
+  return hip_note(kSuccess);
 }
 int hipMemGetInfo(size_t* available, size_t* total) {
   const size_t free_bytes = gpu().available ? gpu().available() : device().memory;
   if (available) *available = free_bytes;
   if (total) *total = device().memory;
-  return kSuccess;
+  return hip_note(kSuccess);
 }
 int hipMemGetAddressRange(void** base, size_t* size, void* pointer) {
   if (!pointer || (!base && !size)) return hip_note(kInvalidValue);
@@ -205,7 +205,7 @@ int hipMemGetAddressRange(void** base, size_t* size, void* pointer) {
   }
   if (base) *base = reinterpret_cast<void*>(start);
   if (size) *size = bytes;
-  return kSuccess;
+  return hip_note(kSuccess);
 }
 int hipMemPtrGetInfo(void* pointer, size_t* size) {
   return hipMemGetAddressRange(nullptr, size, pointer);
@@ -226,7 +226,7 @@ int hipPointerGetAttributes(PointerAttributes* attributes, const void* pointer) 
   attributes->flags = host.flags;
   attributes->device_pointer = const_cast<void*>(pointer);
   if (visible) attributes->host_pointer = const_cast<void*>(pointer);
-  return kSuccess;
+  return hip_note(kSuccess);
 }
 int hipMemAdvise(const void* pointer, size_t size, int advice, int ordinal) {
   if (ordinal != 0 && ordinal != -1) return hip_note(kInvalidDevice);  // -1 is the host

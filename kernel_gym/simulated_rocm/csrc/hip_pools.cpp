@@ -25,7 +25,7 @@ int hipDeviceGetDefaultMemPool(void** pool, int ordinal) {
   if (!pool) return hip_note(kInvalidValue);
   if (ordinal) return hip_note(kInvalidDevice);
   *pool = &pool_of_its_own;
-  return kSuccess;
+  return hip_note(kSuccess);
 }
 int hipDeviceGetMemPool(void** pool, int ordinal) {
   return ordinal ? hip_note(kInvalidValue) : hipDeviceGetDefaultMemPool(pool, ordinal);
@@ -37,7 +37,7 @@ int hipMemPoolCreate(void** pool, const void* properties) {
   if (!properties) return hip_note(kInvalidValue);
   if (!pool) return hip_note(kInvalidValue);
   *pool = handles<Pool>().add({});
-  return kSuccess;
+  return hip_note(kSuccess);
 }
 int hipMemPoolDestroy(void* pool) {  // the pool of the device stays
   return hip_note(handles<Pool>().remove(pool) ? kSuccess : kInvalidValue);
@@ -50,7 +50,7 @@ int hipMemPoolSetAttribute(void* pool, int attribute, void* value) {
   Pool& settings = pool_of(pool);
   if (attribute == 4) std::memcpy(&settings.threshold, value, 8);
   if (attribute < 4) std::memcpy(&settings.reuse[attribute - 1], value, 4);
-  return kSuccess;
+  return hip_note(kSuccess);
 }
 int hipMemPoolGetAttribute(void* pool, int attribute, void* value) {
   if (!is_pool(pool) || !value || attribute < 1 || attribute > 8) return hip_note(kInvalidValue);
@@ -61,7 +61,7 @@ int hipMemPoolGetAttribute(void* pool, int attribute, void* value) {
     const uint64_t number = attribute == 4 ? settings.threshold : 0;
     std::memcpy(value, &number, 8);
   }
-  return kSuccess;
+  return hip_note(kSuccess);
 }
 int hipMemPoolSetAccess(void* pool, const void* list, size_t count) {
   return hip_note(is_pool(pool) && list && count ? kSuccess : kInvalidValue);

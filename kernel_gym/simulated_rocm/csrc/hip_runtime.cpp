@@ -129,8 +129,10 @@ const Device& device() {
   return described;
 }
 
+// Until ROCm 6 each call replaces the last error, also one that succeeds. ROCm 7 keeps an error
+// until it is read.
 int hip_note(int error) {
-  if (error != kSuccess) last_error = error;
+  if (error != kSuccess || hip_major() < 7) last_error = error;
   return error;
 }
 
@@ -256,11 +258,6 @@ int hipLaunchCooperativeKernel(const void* host, Dim3 grid, Dim3 block, void** a
   if (const int wrong = check_cooperative(hip_kernel_of(host), grid, block, shared)) return wrong;
   return hipLaunchKernel(host, grid, block, args, shared, stream);
 }
-int hipLaunchByPtr(const void* host) {
-  std::fprintf(stderr, "kernel-gym: hipLaunchByPtr of old HIP is not simulated\n");
-  (void)host;
-  return hip_note(kNotSupported);
-}
 
 // -- modules: assembler text or a code object -----------------------------------------------------
 
@@ -269,7 +266,7 @@ int hipModuleLoadData(Module** module, const void* image) {
   const int number = gpu().module(image, nullptr);
   if (!number) return hip_note(kInvalidImage);
   *module = handles<Module>().add({number, {}});
-  return kSuccess;
+  return hip_note(kSuccess);
 }
 int hipModuleLoadDataEx(Module** module, const void* image, unsigned, void*, void**) {
   return hipModuleLoadData(module, image);
@@ -280,7 +277,7 @@ int hipModuleLoad(Module** module, const char* path) {
   const int number = gpu().module(nullptr, path);
   if (!number) return hip_note(kInvalidImage);
   *module = handles<Module>().add({number, {}});
-  return kSuccess;
+  return hip_note(kSuccess);
 }
 int hipModuleUnload(Module* module) {
   if (const int wrong = check_module(module)) return wrong;
@@ -289,7 +286,7 @@ int hipModuleUnload(Module* module) {
     for (const auto& kernel : module->kernels) functions().erase(kernel.second.c_str());
   }
   handles<Module>().remove(module);
-  return kSuccess;
+  return hip_note(kSuccess);
 }
 int hipModuleGetFunction(const char** function, Module* module, const char* name) {
   if (!function || !name) return hip_note(kInvalidValue);
@@ -298,7 +295,7 @@ int hipModuleGetFunction(const char** function, Module* module, const char* name
   KernelFacts facts;
   if (gpu().facts(full.c_str(), 64, 0, &facts)) return hip_note(kNotFound);
   give_function(function, module->kernels.emplace(name, full).first->second.c_str());
-  return kSuccess;
+  return hip_note(kSuccess);
 }
 int hipModuleGetGlobal(void** pointer, size_t* bytes, Module* module, const char* name) {
   if ((!pointer && !bytes) || !name) return hip_note(kInvalidValue);
@@ -308,7 +305,7 @@ int hipModuleGetGlobal(void** pointer, size_t* bytes, Module* module, const char
   if (gpu().variable(full.c_str(), &place, &size)) return hip_note(kNotFound);
   if (pointer) *pointer = reinterpret_cast<void*>(place);
   if (bytes) *bytes = size;
-  return kSuccess;
+  return hip_note(kSuccess);
 }
 // `extra` is the other form of arguments: {1, buffer, 2, &size, 3}.
 int hipModuleLaunchKernel(const char* function, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
@@ -361,7 +358,7 @@ int hipGetFuncBySymbol(const char** function, const void* host) {
   const char* name = hip_kernel_of(host);
   if (!name) return hip_note(kInvalidDeviceFunction);
   give_function(function, name);
-  return kSuccess;
+  return hip_note(kSuccess);
 }
 
 // -- errors --------------------------------------------------------------------------------------

@@ -43,7 +43,7 @@ int hipCtxSynchronize() { return status(); }
 int hipStreamCreateWithPriority(Stream** stream, unsigned flags, int priority) {
   if (!stream || flags > 1) return hip_note(kInvalidValue);
   *stream = handles<Stream>().add({flags, priority});
-  return kSuccess;
+  return hip_note(kSuccess);
 }
 int hipStreamCreateWithFlags(Stream** stream, unsigned flags) {
   return hipStreamCreateWithPriority(stream, flags, 0);
@@ -81,7 +81,7 @@ int hipStreamAddCallback(void* stream, void (*call)(void*, int, void*), void* da
   if (!call) return hip_note(kInvalidValue);
   if (const int wrong = hip_check_stream(stream)) return wrong;
   call(stream, gpu().synchronize(), data);
-  return kSuccess;
+  return hip_note(kSuccess);
 }
 int hipLaunchHostFunc(void* stream, void (*call)(void*), void* data) {
   if (!call) return hip_note(kInvalidValue);
@@ -94,7 +94,7 @@ int hipLaunchHostFunc(void* stream, void (*call)(void*), void* data) {
 int hipEventCreate(Event** event) {
   if (!event) return hip_note(kInvalidValue);
   *event = handles<Event>().add({});
-  return kSuccess;
+  return hip_note(kSuccess);
 }
 int hipEventCreateWithFlags(Event** event, unsigned flags) {
   constexpr unsigned kBlocking = 1, kNoTiming = 2, kOtherProcess = 4, kToDevice = 0x40000000,
@@ -105,7 +105,7 @@ int hipEventCreateWithFlags(Event** event, unsigned flags) {
   if (flags & kOtherProcess && !(flags & kNoTiming)) return hip_note(kInvalidValue);
   *event = handles<Event>().add({});
   (*event)->has_time = !(flags & kNoTiming);
-  return kSuccess;
+  return hip_note(kSuccess);
 }
 int hipEventDestroy(Event* event) {
   if (!event) return hip_note(kInvalidHandle);
@@ -130,7 +130,7 @@ int hipEventElapsedTime(float* milliseconds, Event* start, Event* stop) {
   if (!start->has_time || !stop->has_time) return hip_note(kInvalidHandle);
   if (start->seconds < 0 || stop->seconds < 0) return hip_note(kInvalidHandle);  // never recorded
   *milliseconds = static_cast<float>((stop->seconds - start->seconds) * 1e3);
-  return kSuccess;
+  return hip_note(kSuccess);
 }
 
 int hipLaunchKernel(const void*, Dim3, Dim3, void**, size_t, void*);
