@@ -51,7 +51,15 @@ def run(program, *words, **variables):
 @pytest.mark.parametrize(
     "name",
     [
-        *("attributes", "exit_zero", "graph_errors", "graph_nodes", "graphs", "last_error"),
+        *(
+            "attributes",
+            "captures",
+            "exit_zero",
+            "graph_errors",
+            "graph_nodes",
+            "graphs",
+            "last_error",
+        ),
         *("memory", "old_launch", "registered_heap", "registered_stack", "runtime_compilation"),
         "small_floats",
     ],

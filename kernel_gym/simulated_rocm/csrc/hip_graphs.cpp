@@ -1,26 +1,11 @@
-// HIP host runtime: captures of streams, and graphs of what they have recorded or programs have built.
-//
-// All work is in order, so a capture is a chain. Work of other streams is never part of it: a wait
-// for an event of a capture is refused.
+// HIP host runtime: graphs, their nodes and the order of these.
 #include "hip_graphs.h"
 
 #include <map>
-#include <memory>
-#include <mutex>
 #include <set>
 
 namespace {
 
-std::recursive_mutex& capture_lock() {
-  static auto* lock = new std::recursive_mutex;
-  return *lock;
-}
-// What the streams that are captured now have recorded.
-std::map<const void*, Graph*>& captures() {
-  static auto* table = new std::map<const void*, Graph*>;
-  return *table;
-}
-bool is_default_stream(const void* stream) { return address_of(stream) <= 2; }
 bool is_graph(const Graph* graph) { return handles<Graph>().has(graph); }
 bool is_node(const GraphNode* node) { return handles<GraphNode>().has(node); }
 
@@ -109,58 +94,7 @@ bool hip_order(const Graph& graph, std::vector<std::pair<const GraphNode*, Work>
   return true;
 }
 
-bool hip_is_captured(const void* stream) {
-  std::lock_guard<std::recursive_mutex> hold(capture_lock());
-  return captures().count(stream);
-}
-
-int hip_queue(const void* stream, Work work, int type) {
-  if (const int wrong = hip_check_stream(stream)) return wrong;
-  {
-    std::lock_guard<std::recursive_mutex> hold(capture_lock());
-    const auto capture = captures().find(stream);
-    if (capture != captures().end()) {
-      Graph* graph = capture->second;
-      GraphNode* last = graph->nodes.empty() ? nullptr : graph->nodes.back();
-      hip_add_node(graph, &last, last ? 1 : 0, {type, std::move(work), "", graph, {}});
-      return hip_note(kSuccess);
-    }
-  }
-  return work();
-}
-
 extern "C" {
-
-int hipStreamBeginCapture(void* stream, int mode) {
-  if (mode < 0 || mode > 2) return hip_note(kInvalidValue);
-  if (const int wrong = hip_check_stream(stream)) return wrong;
-  if (is_default_stream(stream)) return hip_note(kCaptureUnsupported);
-  if (!hip_can_capture()) return hip_note(kNotSupported);
-  std::lock_guard<std::recursive_mutex> hold(capture_lock());
-  if (captures().count(stream)) return hip_note(kIllegalState);
-  captures()[stream] = handles<Graph>().add({});
-  return hip_note(kSuccess);
-}
-int hipStreamEndCapture(void* stream, Graph** graph) {
-  if (!graph) return hip_note(kInvalidValue);
-  if (const int wrong = hip_check_stream(stream)) return wrong;
-  std::lock_guard<std::recursive_mutex> hold(capture_lock());
-  const auto capture = captures().find(stream);
-  if (capture == captures().end()) return hip_note(kIllegalState);
-  *graph = capture->second;
-  captures().erase(capture);
-  return hip_note(kSuccess);
-}
-int hipStreamIsCapturing(void* stream, int* state) {
-  return hip_check_stream(stream) ?: hip_store(state, hip_is_captured(stream) ? 1 : 0);
-}
-int hipStreamGetCaptureInfo(void* stream, int* state, unsigned long long* number) {
-  if (const int wrong = hipStreamIsCapturing(stream, state)) return wrong;
-  std::lock_guard<std::recursive_mutex> hold(capture_lock());
-  const auto capture = captures().find(stream);
-  if (number && capture != captures().end()) *number = address_of(capture->second);
-  return hip_note(kSuccess);
-}
 
 int hipGraphCreate(Graph** graph, unsigned flags) {
   if (!graph || flags) return hip_note(kInvalidValue);
@@ -187,26 +121,6 @@ int hipGraphInstantiateWithFlags(GraphInstance** instance, Graph* graph, unsigne
 }
 int hipGraphInstantiate(GraphInstance** instance, Graph* graph, void**, char*, size_t) {
   return hipGraphInstantiateWithFlags(instance, graph, 0);
-}
-int hipGraphUpload(GraphInstance* instance, void* stream) {
-  if (!handles<GraphInstance>().has(instance)) return hip_note(kInvalidValue);
-  return hip_check_stream(stream);
-}
-int hipGraphLaunch(GraphInstance* instance, void* stream) {
-  if (!handles<GraphInstance>().has(instance)) return hip_note(kInvalidValue);
-  const auto work = instance->work;
-  return hip_queue(
-      stream,
-      [work] {
-        for (const auto& one : work) {
-          if (const int wrong = one.second()) return wrong;
-        }
-        return static_cast<int>(kSuccess);
-      },
-      kGraphNode);
-}
-int hipGraphLaunch_spt(GraphInstance* instance, void* stream) {
-  return hipGraphLaunch(instance, stream);
 }
 int hipGraphExecDestroy(GraphInstance* instance) {
   return hip_note(handles<GraphInstance>().remove(instance) ? kSuccess : kInvalidValue);

@@ -55,6 +55,10 @@ SAME(hipStreamBeginCapture, (void* stream, int mode), (stream, mode))
 SAME(hipStreamEndCapture, (void* stream, void** graph), (stream, graph))
 SAME(hipStreamGetCaptureInfo, (void* stream, int* state, unsigned long long* number),
      (stream, state, number))
+SAME(hipStreamGetCaptureInfo_v2,
+     (void* stream, int* state, unsigned long long* number, void** graph, void* const** nodes,
+      size_t* count),
+     (stream, state, number, graph, nodes, count))
 SAME(hipStreamGetFlags, (void* stream, unsigned* flags), (stream, flags))
 SAME(hipStreamGetPriority, (void* stream, int* priority), (stream, priority))
 SAME(hipStreamIsCapturing, (void* stream, int* state), (stream, state))

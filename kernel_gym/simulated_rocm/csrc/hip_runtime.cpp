@@ -16,10 +16,6 @@
 
 namespace {
 
-Callbacks callbacks;
-Device described;
-bool connected;
-
 struct Configuration {
   Dim3 grid, block;
   size_t shared;
@@ -69,22 +65,6 @@ std::set<const char*>& functions() {
   return *table;
 }
 thread_local Configuration pending;
-thread_local int last_error = kSuccess;
-
-void connect(const Callbacks& given, const Device& device) {
-  callbacks = given;
-  described = device;
-  connected = true;
-}
-
-void start_process() {
-  std::lock_guard<std::recursive_mutex> hold(table_lock());
-  if (connected) return;
-  Device device;
-  const Callbacks given = hip_start_process(&device);
-  connect(given, device);
-}
-
 int check_module(const Module* module) {
   return hip_note(handles<Module>().has(module) ? kSuccess : kInvalidHandle);
 }
@@ -120,22 +100,6 @@ const char* full_name(Named& named) {
 
 }  // namespace
 
-Callbacks& gpu() {
-  if (!connected) start_process();
-  return callbacks;
-}
-const Device& device() {
-  gpu();
-  return described;
-}
-
-// Until ROCm 6 each call replaces the last error, also one that succeeds. ROCm 7 keeps an error
-// until it is read.
-int hip_note(int error) {
-  if (error != kSuccess || hip_major() < 7) last_error = error;
-  return error;
-}
-
 bool hip_is_function(const char* kernel) {
   std::lock_guard<std::recursive_mutex> hold(table_lock());
   return functions().count(kernel);
@@ -145,8 +109,6 @@ const char* hip_kernel_of(const void* host) {
   auto entry = kernels().find(host);
   return entry == kernels().end() ? nullptr : full_name(entry->second);
 }
-
-bool hip_can_capture() { return gpu().allocate_visible; }
 
 namespace {
 // Refuses a grid whose workgroups cannot all be resident at once.
@@ -200,10 +162,6 @@ int hip_find_variable(const void* symbol, uint64_t* place, uint64_t* size) {
 }
 
 extern "C" {
-
-void kernel_gym_hip_connect(const Callbacks* given, const Device* device) {
-  connect(*given, *device);
-}
 
 // -- what the compiler emits ---------------------------------------------------------------------
 
@@ -360,15 +318,5 @@ int hipGetFuncBySymbol(const char** function, const void* host) {
   give_function(function, name);
   return hip_note(kSuccess);
 }
-
-// -- errors --------------------------------------------------------------------------------------
-
-int hipGetLastError() {
-  int error = last_error;
-  last_error = kSuccess;
-  return error;
-}
-int hipExtGetLastError() { return hipGetLastError(); }
-int hipPeekAtLastError() { return last_error; }
 
 }  // extern "C"

@@ -1,21 +1,13 @@
 // HIP host runtime: streams and events. Everything is in order already, and has its modelled time.
-#include "hip_handles.h"
-#include "hip_runtime.h"
+#include "hip_streams.h"
 
 namespace {
 
 struct Event {
   double seconds = -1;
-  const void* captured = nullptr;  // the stream whose capture has recorded it
+  std::shared_ptr<const CapturePoint> captured = nullptr;
   bool has_time = true;
 };
-struct Stream {
-  unsigned flags = 0;
-  int priority = 0;
-};
-
-// 0, 1 and 2 are names of the default stream.
-bool is_default(const void* stream) { return address_of(stream) <= 2; }
 
 int status() { return hip_note(gpu().synchronize()); }
 int status_of(const void* stream) {
@@ -29,11 +21,6 @@ int check_event(const void* event) {
 }  // namespace
 
 bool hip_is_event(const void* event) { return handles<Event>().has(event); }
-
-int hip_check_stream(const void* stream) {
-  const bool live = is_default(stream) || handles<Stream>().has(stream);
-  return hip_note(live ? kSuccess : kDestroyed);
-}
 
 extern "C" {
 
@@ -53,7 +40,7 @@ int hipExtStreamCreateWithCUMask(Stream** stream, uint32_t, const uint32_t*) {
   return hipStreamCreate(stream);
 }
 int hipStreamDestroy(Stream* stream) {
-  if (is_default(stream)) return hip_note(kInvalidHandle);
+  if (hip_is_default(stream)) return hip_note(kInvalidHandle);
   return hip_note(handles<Stream>().remove(stream) ? kSuccess : kDestroyed);
 }
 int hipStreamSynchronize(void* stream) { return status_of(stream); }
@@ -62,16 +49,15 @@ int hipStreamQuery(void* stream) { return status_of(stream); }
 int hipStreamWaitEvent(void* stream, Event* event, unsigned flags) {
   if (event && flags) return hip_note(kInvalidValue);
   if (const int wrong = hip_check_stream(stream) ?: check_event(event)) return wrong;
-  const bool joins = event->captured && event->captured != stream && hip_is_captured(event->captured);
-  return hip_note(joins ? kNotSupported : kSuccess);
+  return hip_note(event->captured ? hip_join_capture(stream, *event->captured) : int{kSuccess});
 }
 int hipStreamGetFlags(Stream* stream, unsigned* flags) {
   if (!stream) return hip_note(kInvalidValue);
-  return hip_check_stream(stream) ?: hip_store(flags, is_default(stream) ? 0 : stream->flags);
+  return hip_check_stream(stream) ?: hip_store(flags, hip_is_default(stream) ? 0 : stream->flags);
 }
 int hipStreamGetPriority(Stream* stream, int* priority) {
   return hip_check_stream(stream)
-             ?: hip_store(priority, is_default(stream) ? 0 : stream->priority);
+             ?: hip_store(priority, hip_is_default(stream) ? 0 : stream->priority);
 }
 int hipGetStreamDeviceId(void*) { return 0; }
 int hipStreamGetDevice(void* stream, int* device) {
@@ -113,7 +99,8 @@ int hipEventDestroy(Event* event) {
 }
 int hipEventRecord(Event* event, void* stream) {
   if (const int wrong = check_event(event) ?: hip_check_stream(stream)) return wrong;
-  event->captured = hip_is_captured(stream) ? stream : nullptr;
+  event->captured = hip_capture_point(stream);
+  if (event->captured) return hip_note(kSuccess);  // it marks a place, and is no node
   return hip_queue(stream, [event] {
     if (handles<Event>().has(event)) event->seconds = gpu().clock();
     return static_cast<int>(kSuccess);
