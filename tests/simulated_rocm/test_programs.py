@@ -56,6 +56,7 @@ def run(program, *words, **variables):
             "captures",
             "exit_zero",
             "graph_errors",
+            "graph_memory",
             "graph_nodes",
             "graphs",
             "last_error",

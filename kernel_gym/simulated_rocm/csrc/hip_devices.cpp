@@ -7,7 +7,7 @@
 
 namespace {
 char context_of_its_own;  // its address stands for every context
-enum : int { kLimits = 3, kUnsupportedLimit = 215, kGraphMemory = 4 };
+enum : int { kLimits = 3, kUnsupportedLimit = 215 };
 std::atomic<size_t> limits[kLimits] = {{1024}, {4 << 20}, {8 << 20}};  // stack, printf, malloc
 
 // An error unless it is the number of the only device.
@@ -70,18 +70,6 @@ int hipDeviceSetLimit(int limit, size_t value) {  // read back, and without effe
   limits[limit] = value;
   return hip_note(kSuccess);
 }
-// Graphs keep no memory of their own. The two marks of the most that was used can be set back.
-int hipDeviceGetGraphMemAttribute(int ordinal, int attribute, uint64_t* value) {
-  if (const int wrong = check_device(ordinal)) return wrong;
-  if (attribute < 0 || attribute >= kGraphMemory) return hip_note(kInvalidValue);
-  return hip_store<uint64_t>(value, 0);
-}
-int hipDeviceSetGraphMemAttribute(int ordinal, int attribute, const uint64_t* value) {
-  if (const int wrong = check_device(ordinal)) return wrong;
-  const bool is_mark = attribute >= 0 && attribute < kGraphMemory && attribute % 2;
-  return hip_note(is_mark && value && *value == 0 ? kSuccess : kInvalidValue);
-}
-int hipDeviceGraphMemTrim(int ordinal) { return check_device(ordinal); }
 int hipDeviceGetCacheConfig(int* config) { return hip_store(config, 0); }
 int hipDeviceGetSharedMemConfig(int* config) { return hipDeviceGetCacheConfig(config); }
 int hipGetDeviceFlags(unsigned* flags) { return hip_store(flags, 0u); }

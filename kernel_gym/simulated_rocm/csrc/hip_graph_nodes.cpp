@@ -135,11 +135,8 @@ int add(GraphNode** node, Graph* graph, GraphNode* const* before, size_t count, 
         Made made) {
   if (!node || !handles<Graph>().has(graph)) return hip_note(kInvalidValue);
   if (made.error) return hip_note(made.error);
-  GraphNode value = {type, std::move(made.work), std::move(made.params), graph, {}};
-  GraphNode* added = hip_add_node(graph, before, count, std::move(value));
-  if (!added) return hip_note(kInvalidValue);
-  *node = added;
-  return hip_note(kSuccess);
+  return hip_add_checked_node(node, graph, before, count,
+                              {type, std::move(made.work), std::move(made.params), graph, {}});
 }
 bool is_of(const GraphNode* node, int type) {
   return handles<GraphNode>().has(node) && node->type == type;

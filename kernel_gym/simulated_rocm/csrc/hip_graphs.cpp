@@ -51,6 +51,15 @@ GraphNode* hip_add_node(Graph* graph, GraphNode* const* before, size_t count, Gr
   return graph->nodes.back();
 }
 
+int hip_add_checked_node(GraphNode** result, Graph* graph, GraphNode* const* before, size_t count,
+                         GraphNode node) {
+  if (!result) return hip_note(kInvalidValue);
+  GraphNode* added = hip_add_node(graph, before, count, std::move(node));
+  if (!added) return hip_note(kInvalidValue);
+  *result = added;
+  return hip_note(kSuccess);
+}
+
 Graph* hip_clone_graph(const Graph& graph, bool is_child) {
   Graph* copy = handles<Graph>().add({});
   copy->is_child = is_child;

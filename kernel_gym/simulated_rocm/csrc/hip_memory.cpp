@@ -1,4 +1,5 @@
 // HIP host runtime: allocations, and what a program may ask about memory.
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -51,6 +52,7 @@ HostMemory host_memory_at(uint64_t start) {
   return entry == host_memory().end() ? HostMemory{0, false} : entry->second;
 }
 
+std::atomic<bool (*)(uint64_t, int*)> freed_elsewhere{nullptr};
 constexpr size_t kAlignment = 256;
 
 size_t aligned(size_t width) { return (width + kAlignment - 1) / kAlignment * kAlignment; }
@@ -72,6 +74,8 @@ bool is_managed_range(const void* pointer, size_t size) {
 
 }  // namespace
 
+void hip_watch_free(bool (*other)(uint64_t, int*)) { freed_elsewhere = other; }
+
 bool hip_fits(const void* pointer, size_t size) {
   uint64_t start = 0, bytes = 0;
   int visible = 0;
@@ -88,12 +92,6 @@ int hipMalloc(void** pointer, size_t size) {
   const uint64_t place = size ? gpu().allocate(size) : 0;
   *pointer = reinterpret_cast<void*>(place);
   return hip_note(place || !size ? kSuccess : kOutOfMemory);
-}
-int hipMallocAsync(void** pointer, size_t size, void* stream) {
-  return hip_check_stream(stream) ?: hipMalloc(pointer, size);
-}
-int hipMallocFromPoolAsync(void** pointer, size_t size, void*, void* stream) {
-  return hipMallocAsync(pointer, size, stream);
 }
 int hipExtMallocWithFlags(void** pointer, size_t size, unsigned flags) {
   if (flags > 3 || (flags == 2 && size != 8)) return hip_note(kInvalidValue);  // 2: a signal
@@ -116,11 +114,10 @@ int hipMalloc3D(Pitched* result, Extent extent) {
                    product(product(result->pitch, extent.height), extent.depth));
 }
 int hipFree(void* pointer) {
-  return hip_note(pointer ? gpu().release(address_of(pointer)) : int{kSuccess});
-}
-int hipFreeAsync(void* pointer, void* stream) {
-  if (!pointer) return hip_note(kInvalidValue);
-  return hip_check_stream(stream) ?: hipFree(pointer);
+  int error = kSuccess;
+  const auto other = freed_elsewhere.load();
+  if (!pointer || (other && other(address_of(pointer), &error))) return hip_note(error);
+  return hip_note(gpu().release(address_of(pointer)));
 }
 // Pinned memory. For candidates it is ordinary memory of the host, which kernels cannot reach.
 int hipHostMalloc(void** pointer, size_t size, unsigned flags) {

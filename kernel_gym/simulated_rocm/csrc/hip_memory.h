@@ -31,3 +31,5 @@ inline bool is_within(size_t offset, size_t size, size_t room) {
 }
 // Whether a range that starts in an allocation ends in it. Memory that HIP does not know fits.
 bool hip_fits(const void* pointer, size_t size);
+// Lets somebody else free what hipFree is given: false if the address is none of theirs.
+void hip_watch_free(bool (*other)(uint64_t place, int* error));

@@ -1,8 +1,13 @@
-// HIP host runtime: pools. Allocations of a stream happen at once.
+// HIP host runtime: pools, and allocations of a stream. These happen at once, or in a capture.
 #include <cstring>
 
-#include "hip_handles.h"
+#include "hip_graphs.h"
 #include "hip_memory.h"
+
+extern "C" {
+int hipMalloc(void**, size_t);
+int hipFree(void*);
+}
 
 namespace {
 
@@ -20,6 +25,20 @@ Pool& pool_of(void* pool) { return *static_cast<Pool*>(pool); }
 }  // namespace
 
 extern "C" {
+
+int hipMallocAsync(void** pointer, size_t size, void* stream) {
+  if (const int wrong = hip_check_stream(stream)) return wrong;
+  return hip_is_captured(stream) ? hip_queue_allocation(pointer, size, stream)
+                                 : hipMalloc(pointer, size);
+}
+int hipFreeAsync(void* pointer, void* stream) {
+  if (!pointer) return hip_note(kInvalidValue);
+  if (const int wrong = hip_check_stream(stream)) return wrong;
+  return hip_is_captured(stream) ? hip_queue_free(pointer, stream) : hipFree(pointer);
+}
+int hipMallocFromPoolAsync(void** pointer, size_t size, void*, void* stream) {
+  return hipMallocAsync(pointer, size, stream);
+}
 
 int hipDeviceGetDefaultMemPool(void** pool, int ordinal) {
   if (!pool) return hip_note(kInvalidValue);
