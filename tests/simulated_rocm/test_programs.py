@@ -14,6 +14,11 @@ from kernel_gym.simulated_rocm.folders import compiler_folder, library_folder
 
 FOLDER = Path(__file__).with_name("programs")
 FAULTY = 120
+PROGRAMS = [
+    *("attributes", "captures", "exit_zero", "graph_errors", "graph_memory", "graph_nodes"),
+    *("graphs", "last_error", "memory", "old_launch", "pools", "registered_heap"),
+    *("registered_stack", "runtime_compilation", "small_floats"),
+]
 
 
 @pytest.fixture(scope="module")
@@ -48,23 +53,7 @@ def run(program, *words, **variables):
     )
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        *(
-            "attributes",
-            "captures",
-            "exit_zero",
-            "graph_errors",
-            "graph_memory",
-            "graph_nodes",
-            "graphs",
-            "last_error",
-        ),
-        *("memory", "old_launch", "registered_heap", "registered_stack", "runtime_compilation"),
-        "small_floats",
-    ],
-)
+@pytest.mark.parametrize("name", PROGRAMS)
 def test_programs(build, name):
     done = run(build(FOLDER / f"{name}.hip"))
     assert done.returncode == 0, done.stdout + done.stderr
