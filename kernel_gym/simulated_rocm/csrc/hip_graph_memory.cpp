@@ -1,7 +1,8 @@
 // HIP host runtime: nodes of graphs that allocate and free memory, and how much of it is in use.
 //
-// The address is known when the node is made, so the memory is there as long as a node or an instance
-// may allocate it again. In use it is from a launch of that node until it is freed, in a graph or not.
+// The address is known when the node is made, so the memory is there as long as a node or an
+// instance may allocate it again. In use it is from a launch of that node until it is freed, in a
+// graph or not.
 #include <cstring>
 #include <map>
 #include <memory>
@@ -65,7 +66,7 @@ int use(const std::shared_ptr<Memory>& memory) {
   return hip_note(kSuccess);
 }
 
-// Frees memory of graphs; false if the address is none of theirs.
+// Frees memory of graphs; false for an address that no graph has.
 bool free_memory(uint64_t place, int* error) {
   Account& a = account();
   std::shared_ptr<Memory> kept;  // its end must not come under the lock
@@ -102,8 +103,8 @@ bool is_allowed(const AllocationParams& params) {
 }
 template <class T>
 int get(const GraphNode* node, int type, T* params) {
-  if (!params || !handles<GraphNode>().has(node) || node->type != type) return hip_note(kInvalidValue);
-  if (node->params.size() != sizeof(T)) return hip_note(kInvalidValue);  // a capture has made it
+  const bool is_known = params && handles<GraphNode>().has(node) && node->type == type;
+  if (!is_known || node->params.size() != sizeof(T)) return hip_note(kInvalidValue);  // or captured
   std::memcpy(params, node->params.data(), sizeof(T));
   return hip_note(kSuccess);
 }

@@ -31,5 +31,6 @@ inline bool is_within(size_t offset, size_t size, size_t room) {
 }
 // Whether a range that starts in an allocation ends in it. Memory that HIP does not know fits.
 bool hip_fits(const void* pointer, size_t size);
-// Lets somebody else free what hipFree is given: false if the address is none of theirs.
+// Lets another file free what hipFree is given. It answers false for an address that it does not
+// know.
 void hip_watch_free(bool (*other)(uint64_t place, int* error));

@@ -92,7 +92,8 @@ int hipDeviceSetMemPool(int ordinal, void* pool) {
 }
 int hipMemPoolCreate(void** pool, const Properties* properties) {
   if (!pool || !properties || properties->type != kPinned) return hip_note(kInvalidValue);
-  if (properties->location_type != kOnDevice || properties->location) return hip_note(kInvalidValue);
+  const bool is_here = properties->location_type == kOnDevice && !properties->location;
+  if (!is_here) return hip_note(kInvalidValue);
   Pool made;
   made.handles = properties->handles;
   *pool = handles<Pool>().add(made);
