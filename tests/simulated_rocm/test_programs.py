@@ -17,7 +17,7 @@ FAULTY = 120
 PROGRAMS = [
     *("attributes", "captures", "exit_zero", "graph_errors", "graph_memory", "graph_nodes"),
     *("graphs", "last_error", "memory", "old_launch", "pools", "registered_heap"),
-    *("registered_stack", "runtime_compilation", "small_floats"),
+    *("registered_stack", "runtime_compilation", "runtime_linking", "small_floats"),
 ]
 
 
