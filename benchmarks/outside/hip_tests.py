@@ -15,7 +15,7 @@ from pathlib import Path
 
 HIP_TESTS_FILES = 60
 """Drawn files of about 580."""
-MAX_HOST_BYTES = 6 << 30
+MAX_HOST_BYTES = 8 << 30
 """Private memory of a program: the messages of a test that fails for each thread fill any."""
 MAKEFILE = Path(__file__).with_suffix(".mk")
 _OTHER_HARDWARE = frozenset({"gl_interop", "p2p", "surface", "texture", "vulkan_interop"})
