@@ -1,8 +1,9 @@
 """AMD's hip-tests: files of its unit tests, each built as a program of its own.
 
 The headers of HIP 6 that the tests need are not in a checkout of hip-tests. The checkouts `HIP` and
-`clr` beside it have them; `hip_tests.mk` puts them together and builds the harness once. Tests that
-AMD's own list disables on Linux are left out.
+`clr` beside it have them; `hip_tests.mk` puts them together and builds the harness once. Code
+objects and programs that a test asks for by name are made beside it, where a source has the same
+name. Tests that AMD's own list disables on Linux are left out.
 """
 
 from __future__ import annotations
@@ -26,6 +27,11 @@ _OTHER_CALLS = re.compile(
 """Calls for the same that tests in other folders make."""
 _CASE = re.compile(r'TEST_CASE(?:_METHOD)?\s*\(\s*"([^"]+)"')
 _MAIN = re.compile(r"\bint\s+main\s*\(")
+_SOURCE_LIST = re.compile(r"\bset\s*\(\s*\w*SRC\b([^)]*)\)")
+"""A list of sources in a folder's CMakeLists.txt. Its negative tests are in no such list."""
+_MADE = re.compile(r'"(\w+)(\.code|_exe)"')
+_INCLUDED = re.compile(r'#include\s+[<"]([\w.]+)[>"]')
+_SUFFIXES = (".cc", ".cpp")
 
 
 def drawn_files(checkout: Path, seed: int, count: int = HIP_TESTS_FILES) -> list[Path]:
@@ -36,7 +42,7 @@ def drawn_files(checkout: Path, seed: int, count: int = HIP_TESTS_FILES) -> list
         seed: The seed of the draw.
         count: Most files.
     """
-    files = [file for file in _sources(checkout) if _is_for_one_device(file)]
+    files = [file for file in _tests(checkout) if _is_for_one_device(file)]
     return sorted(random.Random(seed).sample(files, min(count, len(files))))
 
 
@@ -45,13 +51,14 @@ def build_words(checkout: Path, file: Path) -> tuple[str, ...]:
     return (
         *("make", "-f", str(MAKEFILE), f"CHECKOUTS={checkout.parent.resolve()}"),
         *(f"SHARED={' '.join(shared_sources(file))}", str(_program(checkout, file))),
+        *made_files(file),
     )
 
 
 def run_words(checkout: Path, file: Path) -> tuple[str, ...]:
     """Returns the command that runs the tests of a file, without those that AMD disables."""
     disabled = disabled_tests(checkout)
-    cases = dict.fromkeys(_CASE.findall(file.read_text(encoding="utf-8", errors="replace")))
+    cases = dict.fromkeys(_CASE.findall(_text(file)))
     left_out = [name for name in disabled if any(_is_of(name, case) for case in cases)]
     command = (str(_program(checkout, file)), *(f"~{name}" for name in left_out))
     return ("prlimit", f"--data={MAX_HOST_BYTES}", *command)
@@ -76,26 +83,45 @@ def _is_of(disabled: str, case: str) -> bool:
 
 
 def shared_sources(file: Path) -> list[str]:
-    """Returns the sources of a folder that have no tests: those with tests use them."""
-    beside = sorted(one for one in file.parent.iterdir() if one.suffix in (".cc", ".cpp"))
-    texts = {one.name: one.read_text(encoding="utf-8", errors="replace") for one in beside}
+    """Returns the sources without tests that a folder lists: those with tests use them."""
+    lists = file.parent / "CMakeLists.txt"
+    listed = set(" ".join(_SOURCE_LIST.findall(_text(lists))).split()) if lists.exists() else set()
+    texts = {one.name: _text(one) for one in _sources(file.parent) if one.name in listed}
     return [
         name for name, text in texts.items() if not _CASE.search(text) and not _MAIN.search(text)
     ]
 
 
-def _sources(checkout: Path) -> Iterator[Path]:
+def made_files(file: Path) -> list[str]:
+    """Returns the code objects and programs that a test and its headers name.
+
+    A program's name ends with `_exe`, as that of its source does. Left out is what has no source.
+    """
+    texts = [_text(file)]
+    headers = (file.with_name(name) for name in _INCLUDED.findall(texts[0]))
+    texts += [_text(header) for header in headers if header.exists()]
+    wanted = dict.fromkeys(_MADE.findall("\n".join(texts)))
+    sources = {one.stem for one in _sources(file.parent)}
+    return [f"{stem}{end}" for stem, end in wanted if (stem + end).removesuffix(".code") in sources]
+
+
+def _sources(folder: Path) -> list[Path]:
+    return sorted(file for file in folder.iterdir() if file.suffix in _SUFFIXES)
+
+
+def _text(file: Path) -> str:
+    return file.read_text(encoding="utf-8", errors="replace")
+
+
+def _tests(checkout: Path) -> Iterator[Path]:
     unit = checkout / "catch" / "unit"
     for file in sorted(unit.rglob("*")):
-        if (
-            file.suffix in (".cc", ".cpp")
-            and file.relative_to(unit).parts[0] not in _OTHER_HARDWARE
-        ):
+        if file.suffix in _SUFFIXES and file.relative_to(unit).parts[0] not in _OTHER_HARDWARE:
             yield file
 
 
 def _is_for_one_device(file: Path) -> bool:
-    text = file.read_text(encoding="utf-8", errors="replace")
+    text = _text(file)
     return bool(_CASE.search(text)) and not _OTHER_CALLS.search(text)
 
 

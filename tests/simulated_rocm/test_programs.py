@@ -14,6 +14,11 @@ from kernel_gym.simulated_rocm.folders import compiler_folder, library_folder
 
 FOLDER = Path(__file__).with_name("programs")
 FAULTY = 120
+PROGRAMS = [
+    *("attributes", "captures", "exit_zero", "graph_errors", "graph_memory", "graph_nodes"),
+    *("graphs", "last_error", "memory", "old_launch", "pools", "registered_heap"),
+    *("registered_stack", "runtime_compilation", "runtime_linking", "small_floats"),
+]
 
 
 @pytest.fixture(scope="module")
@@ -48,16 +53,16 @@ def run(program, *words, **variables):
     )
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        *("attributes", "exit_zero", "graph_nodes", "graphs", "memory", "registered_heap"),
-        *("registered_stack", "runtime_compilation", "small_floats"),
-    ],
-)
+@pytest.mark.parametrize("name", PROGRAMS)
 def test_programs(build, name):
     done = run(build(FOLDER / f"{name}.hip"))
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_an_error_is_kept_until_it_is_read_since_version_7(build):
+    program = build(FOLDER / "last_error.hip", "-l:libamdhip64.so.7")  # the first of its libraries
+    assert run(program, "kept").returncode == 0
+    assert run(program).returncode != 0
 
 
 @pytest.mark.parametrize("name", ["bad_handles", "null_pointers"])

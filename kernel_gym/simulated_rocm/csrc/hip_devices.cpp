@@ -7,7 +7,7 @@
 
 namespace {
 char context_of_its_own;  // its address stands for every context
-enum : int { kLimits = 3, kUnsupportedLimit = 215, kGraphMemory = 4 };
+enum : int { kLimits = 3, kUnsupportedLimit = 215 };
 std::atomic<size_t> limits[kLimits] = {{1024}, {4 << 20}, {8 << 20}};  // stack, printf, malloc
 
 // An error unless it is the number of the only device.
@@ -44,7 +44,7 @@ int hipDeviceGetPCIBusId(char* id, int length, int ordinal) {
   if (const int wrong = check_device(ordinal)) return wrong;
   if (!id || length <= 0) return hip_note(kInvalidValue);
   std::snprintf(id, length, "0000:00:00.0");
-  return kSuccess;
+  return hip_note(kSuccess);
 }
 int hipDeviceGetByPCIBusId(int* ordinal, const char* id) {
   unsigned part[4] = {1, 1, 1, 1};
@@ -57,46 +57,34 @@ int hipDeviceGetUuid(char* uuid, int ordinal) {
   if (const int wrong = check_device(ordinal)) return wrong;
   if (!uuid) return hip_note(kInvalidValue);
   std::memcpy(uuid, kUuid, 16);
-  return kSuccess;
+  return hip_note(kSuccess);
 }
 int hipDeviceGetLimit(size_t* value, int limit) {
   if (!value) return hip_note(kInvalidValue);
   if (limit < 0 || limit >= kLimits) return hip_note(kUnsupportedLimit);
   *value = limits[limit];
-  return kSuccess;
+  return hip_note(kSuccess);
 }
 int hipDeviceSetLimit(int limit, size_t value) {  // read back, and without effect
   if (limit < 0 || limit >= kLimits) return hip_note(kUnsupportedLimit);
   limits[limit] = value;
-  return kSuccess;
+  return hip_note(kSuccess);
 }
-// Graphs keep no memory of their own. The two marks of the most that was used can be set back.
-int hipDeviceGetGraphMemAttribute(int ordinal, int attribute, uint64_t* value) {
-  if (const int wrong = check_device(ordinal)) return wrong;
-  if (attribute < 0 || attribute >= kGraphMemory) return hip_note(kInvalidValue);
-  return hip_store<uint64_t>(value, 0);
-}
-int hipDeviceSetGraphMemAttribute(int ordinal, int attribute, const uint64_t* value) {
-  if (const int wrong = check_device(ordinal)) return wrong;
-  const bool is_mark = attribute >= 0 && attribute < kGraphMemory && attribute % 2;
-  return hip_note(is_mark && value && *value == 0 ? kSuccess : kInvalidValue);
-}
-int hipDeviceGraphMemTrim(int ordinal) { return check_device(ordinal); }
 int hipDeviceGetCacheConfig(int* config) { return hip_store(config, 0); }
 int hipDeviceGetSharedMemConfig(int* config) { return hipDeviceGetCacheConfig(config); }
 int hipGetDeviceFlags(unsigned* flags) { return hip_store(flags, 0u); }
-int hipSetValidDevices(int*, int) { return kSuccess; }
-int hipProfilerStart() { return kSuccess; }
-int hipProfilerStop() { return kSuccess; }
+int hipSetValidDevices(int*, int) { return hip_note(kSuccess); }
+int hipProfilerStart() { return hip_note(kSuccess); }
+int hipProfilerStop() { return hip_note(kSuccess); }
 
 int hipCtxCreate(void** context, unsigned, int ordinal) {
   if (ordinal) return hip_note(kInvalidValue);
   return hip_store<void*>(context, &context_of_its_own);
 }
-int hipCtxDestroy(void*) { return kSuccess; }
+int hipCtxDestroy(void*) { return hip_note(kSuccess); }
 int hipCtxGetCurrent(void** context) { return hipCtxCreate(context, 0, 0); }
-int hipCtxSetCurrent(void*) { return kSuccess; }
-int hipCtxPushCurrent(void*) { return kSuccess; }
+int hipCtxSetCurrent(void*) { return hip_note(kSuccess); }
+int hipCtxPushCurrent(void*) { return hip_note(kSuccess); }
 int hipCtxPopCurrent(void** context) { return hipCtxCreate(context, 0, 0); }
 int hipCtxGetDevice(int* ordinal) { return hip_store(ordinal, 0); }
 int hipDevicePrimaryCtxRetain(void** context, int ordinal) {

@@ -2,6 +2,7 @@
 #include <link.h>
 
 #include <cstring>
+#include <string>
 
 #include "hip_runtime.h"
 
@@ -168,18 +169,19 @@ const NamedError* find_error(int code) {
 
 }  // namespace
 
-bool hip_is_6() {
-  static const bool answer = [] {
-    bool is_loaded = false;
+int hip_major() {
+  static const int answer = [] {
+    int major = 5;
     dl_iterate_phdr(
         [](dl_phdr_info* info, size_t, void* result) {
-          const bool later = std::strstr(info->dlpi_name, "libamdhip64.so.6") ||
-                             std::strstr(info->dlpi_name, "libamdhip64.so.7");
-          *static_cast<bool*>(result) |= later;
-          return later ? 1 : 0;
+          for (const int later : {6, 7}) {
+            const std::string name = "libamdhip64.so." + std::to_string(later);
+            if (std::strstr(info->dlpi_name, name.c_str())) *static_cast<int*>(result) = later;
+          }
+          return 0;
         },
-        &is_loaded);
-    return is_loaded;
+        &major);
+    return major;
   }();
   return answer;
 }

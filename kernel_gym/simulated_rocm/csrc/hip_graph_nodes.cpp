@@ -3,8 +3,8 @@
 #include <type_traits>
 
 #include "hip_graphs.h"
+#include "hip_memory.h"
 
-struct Copy3D;  // of hip_memory.cpp
 struct Event;   // of hip_streams.cpp
 
 extern "C" {
@@ -67,8 +67,10 @@ Made kernel_node(const KernelParams* params) {
 Made memset_node(const MemsetParams* params) {
   if (!params || !params->target || !params->width || !params->height) return {kInvalidValue, {}, ""};
   const MemsetParams p = *params;
-  const bool fits = p.element == 1 || p.element == 2 || p.element == 4;
-  if (!fits || (p.height > 1 && p.pitch < p.width * p.element)) return {kInvalidValue, {}, ""};
+  const bool known = p.element == 1 || p.element == 2 || p.element == 4;
+  const size_t row = p.width * p.element;
+  if (!known || (p.height > 1 && p.pitch < row)) return {kInvalidValue, {}, ""};
+  if (!hip_fits(p.target, (p.height - 1) * p.pitch + row)) return {kInvalidValue, {}, ""};
   const auto work = [p] {
     for (size_t row = 0; row < p.height; row++) {
       const uint64_t start = address_of(p.target) + row * p.pitch;
@@ -89,7 +91,39 @@ Made host_node(const HostParams* params) {
 }
 Made copy_node(void* target, const void* source, size_t size, int kind) {
   if (!target || !source || !size || kind < 0 || kind > 4) return {kInvalidValue, {}, ""};
+  if (!hip_fits(target, size) || !hip_fits(source, size)) return {kInvalidValue, {}, ""};
   return {kSuccess, [=] { return hipMemcpy(target, source, size, kind); }, ""};
+}
+// The bytes of one side of a copy in three dimensions, from the first to the last that it uses.
+bool fits(const Pitched& plane, const Position& place, const Extent& extent) {
+  if (!extent.width || !extent.height || !extent.depth) return true;
+  const size_t start = (place.z * plane.y_size + place.y) * plane.pitch + place.x;
+  const size_t rows = (extent.depth - 1) * plane.y_size + extent.height - 1;
+  const char* first = static_cast<const char*>(plane.pointer) + start;
+  return hip_fits(first, rows * plane.pitch + extent.width);
+}
+Made copy3d_node(const Copy3D* copy) {
+  if (!copy) return {kInvalidValue, {}, ""};
+  const bool wrong = (!copy->source_array && !fits(copy->source, copy->source_place, copy->extent)) ||
+                     (!copy->target_array && !fits(copy->target, copy->target_place, copy->extent));
+  return {wrong ? kInvalidValue : kSuccess, hip_recorded_copy(copy), ""};
+}
+// What is wrong with a copy between a variable of the program and other memory.
+int check_symbol(const void* symbol, const void* other, size_t size, size_t offset) {
+  if (!symbol || !other || !size) return kInvalidValue;
+  uint64_t place = 0, room = 0;
+  if (const int wrong = hip_find_variable(symbol, &place, &room)) return wrong;
+  return is_within(offset, size, room) && hip_fits(other, size) ? kSuccess : kInvalidValue;
+}
+Made to_symbol_node(const void* symbol, const void* source, size_t size, size_t offset, int kind) {
+  if (kind != 1 && kind != 3 && kind != kDefaultKind) return {kInvalidDirection, {}, ""};
+  return {check_symbol(symbol, source, size, offset),
+          [=] { return hipMemcpyToSymbol(symbol, source, size, offset, kind); }, ""};
+}
+Made from_symbol_node(void* target, const void* symbol, size_t size, size_t offset, int kind) {
+  if (kind != 2 && kind != 3 && kind != kDefaultKind) return {kInvalidDirection, {}, ""};
+  return {check_symbol(symbol, target, size, offset),
+          [=] { return hipMemcpyFromSymbol(target, symbol, size, offset, kind); }, ""};
 }
 Made event_node(void* event, bool record) {
   if (!event || !hip_is_event(event)) return {kInvalidValue, {}, ""};
@@ -101,11 +135,8 @@ int add(GraphNode** node, Graph* graph, GraphNode* const* before, size_t count, 
         Made made) {
   if (!node || !handles<Graph>().has(graph)) return hip_note(kInvalidValue);
   if (made.error) return hip_note(made.error);
-  GraphNode value = {type, std::move(made.work), std::move(made.params), graph, {}};
-  GraphNode* added = hip_add_node(graph, before, count, std::move(value));
-  if (!added) return hip_note(kInvalidValue);
-  *node = added;
-  return kSuccess;
+  return hip_add_checked_node(node, graph, before, count,
+                              {type, std::move(made.work), std::move(made.params), graph, {}});
 }
 bool is_of(const GraphNode* node, int type) {
   return handles<GraphNode>().has(node) && node->type == type;
@@ -116,7 +147,7 @@ int set(GraphNode* node, int type, Made made) {
   if (made.error) return hip_note(made.error);
   node->work = std::move(made.work);
   node->params = std::move(made.params);
-  return kSuccess;
+  return hip_note(kSuccess);
 }
 // Replaces what a node does in an instance of its graph.
 int set_in(GraphInstance* instance, const GraphNode* node, int type, Made made) {
@@ -125,7 +156,7 @@ int set_in(GraphInstance* instance, const GraphNode* node, int type, Made made) 
   for (auto& one : instance->work) {
     if (one.first != node) continue;
     one.second = std::move(made.work);
-    return kSuccess;
+    return hip_note(kSuccess);
   }
   return hip_note(kInvalidValue);
 }
@@ -133,7 +164,7 @@ template <class T>
 int get(const GraphNode* node, int type, T* params) {
   if (!params || !is_of(node, type) || node->params.size() != sizeof(T)) return hip_note(kInvalidValue);
   std::memcpy(params, node->params.data(), sizeof(T));
-  return kSuccess;
+  return hip_note(kSuccess);
 }
 
 }  // namespace
@@ -172,29 +203,42 @@ int hipGraphExecMemcpyNodeSetParams1D(GraphInstance* instance, GraphNode* node, 
 int hipGraphAddMemcpyNodeToSymbol(GraphNode** node, Graph* graph, GraphNode* const* before,
                                   size_t count, const void* symbol, const void* source, size_t size,
                                   size_t offset, int kind) {
-  if (!symbol || !source || !size) return hip_note(kInvalidValue);
-  const auto work = [=] { return hipMemcpyToSymbol(symbol, source, size, offset, kind); };
-  return add(node, graph, before, count, kMemcpyNode, {kSuccess, work, ""});
+  return add(node, graph, before, count, kMemcpyNode,
+             to_symbol_node(symbol, source, size, offset, kind));
+}
+int hipGraphMemcpyNodeSetParamsToSymbol(GraphNode* node, const void* symbol, const void* source,
+                                        size_t size, size_t offset, int kind) {
+  return set(node, kMemcpyNode, to_symbol_node(symbol, source, size, offset, kind));
+}
+int hipGraphExecMemcpyNodeSetParamsToSymbol(GraphInstance* instance, GraphNode* node,
+                                            const void* symbol, const void* source, size_t size,
+                                            size_t offset, int kind) {
+  return set_in(instance, node, kMemcpyNode, to_symbol_node(symbol, source, size, offset, kind));
 }
 int hipGraphAddMemcpyNodeFromSymbol(GraphNode** node, Graph* graph, GraphNode* const* before,
                                     size_t count, void* target, const void* symbol, size_t size,
                                     size_t offset, int kind) {
-  if (!target || !symbol || !size) return hip_note(kInvalidValue);
-  const auto work = [=] { return hipMemcpyFromSymbol(target, symbol, size, offset, kind); };
-  return add(node, graph, before, count, kMemcpyNode, {kSuccess, work, ""});
+  return add(node, graph, before, count, kMemcpyNode,
+             from_symbol_node(target, symbol, size, offset, kind));
+}
+int hipGraphMemcpyNodeSetParamsFromSymbol(GraphNode* node, void* target, const void* symbol,
+                                          size_t size, size_t offset, int kind) {
+  return set(node, kMemcpyNode, from_symbol_node(target, symbol, size, offset, kind));
+}
+int hipGraphExecMemcpyNodeSetParamsFromSymbol(GraphInstance* instance, GraphNode* node,
+                                              void* target, const void* symbol, size_t size,
+                                              size_t offset, int kind) {
+  return set_in(instance, node, kMemcpyNode, from_symbol_node(target, symbol, size, offset, kind));
 }
 int hipGraphAddMemcpyNode(GraphNode** node, Graph* graph, GraphNode* const* before, size_t count,
                           const Copy3D* copy) {
-  if (!copy) return hip_note(kInvalidValue);
-  return add(node, graph, before, count, kMemcpyNode, {kSuccess, hip_recorded_copy(copy), ""});
+  return add(node, graph, before, count, kMemcpyNode, copy3d_node(copy));
 }
 int hipGraphMemcpyNodeSetParams(GraphNode* node, const Copy3D* copy) {
-  return copy ? set(node, kMemcpyNode, {kSuccess, hip_recorded_copy(copy), ""})
-              : hip_note(kInvalidValue);
+  return set(node, kMemcpyNode, copy3d_node(copy));
 }
 int hipGraphExecMemcpyNodeSetParams(GraphInstance* instance, GraphNode* node, const Copy3D* copy) {
-  return copy ? set_in(instance, node, kMemcpyNode, {kSuccess, hip_recorded_copy(copy), ""})
-              : hip_note(kInvalidValue);
+  return set_in(instance, node, kMemcpyNode, copy3d_node(copy));
 }
 int hipGraphAddMemsetNode(GraphNode** node, Graph* graph, GraphNode* const* before, size_t count,
                           const MemsetParams* params) {
@@ -255,7 +299,7 @@ int hipGraphAddChildGraphNode(GraphNode** node, Graph* graph, GraphNode* const* 
   if (!handles<Graph>().has(child) || child == graph) return hip_note(kInvalidValue);
   if (const int wrong = add(node, graph, before, count, kGraphNode, {})) return wrong;
   (*node)->child = hip_clone_graph(*child, true);
-  return kSuccess;
+  return hip_note(kSuccess);
 }
 int hipGraphChildGraphNodeGetGraph(GraphNode* node, Graph** graph) {
   return is_of(node, kGraphNode) && node->child ? hip_store(graph, node->child)

@@ -1,26 +1,11 @@
-// HIP host runtime: captures of streams, and graphs of what they have recorded or programs have built.
-//
-// All work is in order, so a capture is a chain. Work of other streams is never part of it: a wait
-// for an event of a capture is refused.
+// HIP host runtime: graphs, their nodes and the order of these.
 #include "hip_graphs.h"
 
 #include <map>
-#include <memory>
-#include <mutex>
 #include <set>
 
 namespace {
 
-std::recursive_mutex& capture_lock() {
-  static auto* lock = new std::recursive_mutex;
-  return *lock;
-}
-// What the streams that are captured now have recorded.
-std::map<const void*, Graph*>& captures() {
-  static auto* table = new std::map<const void*, Graph*>;
-  return *table;
-}
-bool is_default_stream(const void* stream) { return address_of(stream) <= 2; }
 bool is_graph(const Graph* graph) { return handles<Graph>().has(graph); }
 bool is_node(const GraphNode* node) { return handles<GraphNode>().has(node); }
 
@@ -36,7 +21,7 @@ int list_of(const std::vector<T*>& members, T** list, size_t* count) {
     for (size_t i = 0; i < *count; i++) list[i] = i < members.size() ? members[i] : nullptr;
   }
   *count = list ? std::min(*count, members.size()) : members.size();
-  return kSuccess;
+  return hip_note(kSuccess);
 }
 
 // Checks edges between nodes of a graph that are to be added or removed.
@@ -64,6 +49,15 @@ GraphNode* hip_add_node(Graph* graph, GraphNode* const* before, size_t count, Gr
   node.before.assign(before, before + count);
   graph->nodes.push_back(handles<GraphNode>().add(std::move(node)));
   return graph->nodes.back();
+}
+
+int hip_add_checked_node(GraphNode** result, Graph* graph, GraphNode* const* before, size_t count,
+                         GraphNode node) {
+  if (!result) return hip_note(kInvalidValue);
+  GraphNode* added = hip_add_node(graph, before, count, std::move(node));
+  if (!added) return hip_note(kInvalidValue);
+  *result = added;
+  return hip_note(kSuccess);
 }
 
 Graph* hip_clone_graph(const Graph& graph, bool is_child) {
@@ -109,104 +103,33 @@ bool hip_order(const Graph& graph, std::vector<std::pair<const GraphNode*, Work>
   return true;
 }
 
-bool hip_is_captured(const void* stream) {
-  std::lock_guard<std::recursive_mutex> hold(capture_lock());
-  return captures().count(stream);
-}
-
-int hip_queue(const void* stream, Work work, int type) {
-  if (const int wrong = hip_check_stream(stream)) return wrong;
-  {
-    std::lock_guard<std::recursive_mutex> hold(capture_lock());
-    const auto capture = captures().find(stream);
-    if (capture != captures().end()) {
-      Graph* graph = capture->second;
-      GraphNode* last = graph->nodes.empty() ? nullptr : graph->nodes.back();
-      hip_add_node(graph, &last, last ? 1 : 0, {type, std::move(work), "", graph, {}});
-      return kSuccess;
-    }
-  }
-  return work();
-}
-
 extern "C" {
-
-int hipStreamBeginCapture(void* stream, int mode) {
-  if (mode < 0 || mode > 2) return hip_note(kInvalidValue);
-  if (const int wrong = hip_check_stream(stream)) return wrong;
-  if (is_default_stream(stream)) return hip_note(kCaptureUnsupported);
-  if (!hip_can_capture()) return hip_note(kNotSupported);
-  std::lock_guard<std::recursive_mutex> hold(capture_lock());
-  if (captures().count(stream)) return hip_note(kIllegalState);
-  captures()[stream] = handles<Graph>().add({});
-  return kSuccess;
-}
-int hipStreamEndCapture(void* stream, Graph** graph) {
-  if (!graph) return hip_note(kInvalidValue);
-  if (const int wrong = hip_check_stream(stream)) return wrong;
-  std::lock_guard<std::recursive_mutex> hold(capture_lock());
-  const auto capture = captures().find(stream);
-  if (capture == captures().end()) return hip_note(kIllegalState);
-  *graph = capture->second;
-  captures().erase(capture);
-  return kSuccess;
-}
-int hipStreamIsCapturing(void* stream, int* state) {
-  return hip_check_stream(stream) ?: hip_store(state, hip_is_captured(stream) ? 1 : 0);
-}
-int hipStreamGetCaptureInfo(void* stream, int* state, unsigned long long* number) {
-  if (const int wrong = hipStreamIsCapturing(stream, state)) return wrong;
-  std::lock_guard<std::recursive_mutex> hold(capture_lock());
-  const auto capture = captures().find(stream);
-  if (number && capture != captures().end()) *number = address_of(capture->second);
-  return kSuccess;
-}
 
 int hipGraphCreate(Graph** graph, unsigned flags) {
   if (!graph || flags) return hip_note(kInvalidValue);
   if (!hip_can_capture()) return hip_note(kNotSupported);
   *graph = handles<Graph>().add({});
-  return kSuccess;
+  return hip_note(kSuccess);
 }
 int hipGraphClone(Graph** clone, Graph* graph) {
   if (!clone || !is_graph(graph)) return hip_note(kInvalidValue);
   *clone = hip_clone_graph(*graph, false);
-  return kSuccess;
+  return hip_note(kSuccess);
 }
 int hipGraphDestroy(Graph* graph) {
   if (!is_graph(graph) || graph->is_child) return hip_note(kInvalidValue);
   hip_destroy_graph(graph);
-  return kSuccess;
+  return hip_note(kSuccess);
 }
 int hipGraphInstantiateWithFlags(GraphInstance** instance, Graph* graph, unsigned long long flags) {
   if (!instance || !is_graph(graph) || flags & ~0xfULL) return hip_note(kInvalidValue);
   GraphInstance made;
   if (!hip_order(*graph, &made.work)) return hip_note(kInvalidValue);  // a cycle
   *instance = handles<GraphInstance>().add(std::move(made));
-  return kSuccess;
+  return hip_note(kSuccess);
 }
 int hipGraphInstantiate(GraphInstance** instance, Graph* graph, void**, char*, size_t) {
   return hipGraphInstantiateWithFlags(instance, graph, 0);
-}
-int hipGraphUpload(GraphInstance* instance, void* stream) {
-  if (!handles<GraphInstance>().has(instance)) return hip_note(kInvalidValue);
-  return hip_check_stream(stream);
-}
-int hipGraphLaunch(GraphInstance* instance, void* stream) {
-  if (!handles<GraphInstance>().has(instance)) return hip_note(kInvalidValue);
-  const auto work = instance->work;
-  return hip_queue(
-      stream,
-      [work] {
-        for (const auto& one : work) {
-          if (const int wrong = one.second()) return wrong;
-        }
-        return static_cast<int>(kSuccess);
-      },
-      kGraphNode);
-}
-int hipGraphLaunch_spt(GraphInstance* instance, void* stream) {
-  return hipGraphLaunch(instance, stream);
 }
 int hipGraphExecDestroy(GraphInstance* instance) {
   return hip_note(handles<GraphInstance>().remove(instance) ? kSuccess : kInvalidValue);
@@ -218,7 +141,7 @@ int hipGraphAddDependencies(Graph* graph, GraphNode* const* from, GraphNode* con
                             size_t count) {
   if (!are_edges(graph, from, to, count, false)) return hip_note(kInvalidValue);
   for (size_t i = 0; i < count; i++) to[i]->before.push_back(from[i]);
-  return kSuccess;
+  return hip_note(kSuccess);
 }
 int hipGraphRemoveDependencies(Graph* graph, GraphNode* const* from, GraphNode* const* to,
                                size_t count) {
@@ -227,7 +150,7 @@ int hipGraphRemoveDependencies(Graph* graph, GraphNode* const* from, GraphNode* 
     auto& before = to[i]->before;
     before.erase(std::remove(before.begin(), before.end(), from[i]), before.end());
   }
-  return kSuccess;
+  return hip_note(kSuccess);
 }
 int hipGraphGetNodes(Graph* graph, GraphNode** nodes, size_t* count) {
   return is_graph(graph) ? list_of(graph->nodes, nodes, count) : hip_note(kInvalidValue);
@@ -284,7 +207,7 @@ int hipGraphDestroyNode(GraphNode* node) {
   }
   if (node->child) hip_destroy_graph(node->child);
   handles<GraphNode>().remove(node);
-  return kSuccess;
+  return hip_note(kSuccess);
 }
 
 }  // extern "C"

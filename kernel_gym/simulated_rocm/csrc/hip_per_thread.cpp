@@ -1,14 +1,7 @@
 // HIP host runtime: calls on the default stream of each thread, which is as in order as the other.
 // A program has them with -fgpu-default-stream=per-thread.
-#include "hip_runtime.h"
+#include "hip_memory.h"
 
-struct Pitched {
-  void* pointer;
-  size_t pitch, x_size, y_size;
-};
-struct Extent {
-  size_t width, height, depth;
-};
 using Call = void (*)(void*);
 using StreamCall = void (*)(void*, int, void*);
 
@@ -62,6 +55,10 @@ SAME(hipStreamBeginCapture, (void* stream, int mode), (stream, mode))
 SAME(hipStreamEndCapture, (void* stream, void** graph), (stream, graph))
 SAME(hipStreamGetCaptureInfo, (void* stream, int* state, unsigned long long* number),
      (stream, state, number))
+SAME(hipStreamGetCaptureInfo_v2,
+     (void* stream, int* state, unsigned long long* number, void** graph, void* const** nodes,
+      size_t* count),
+     (stream, state, number, graph, nodes, count))
 SAME(hipStreamGetFlags, (void* stream, unsigned* flags), (stream, flags))
 SAME(hipStreamGetPriority, (void* stream, int* priority), (stream, priority))
 SAME(hipStreamIsCapturing, (void* stream, int* state), (stream, state))

@@ -75,7 +75,7 @@ int attribute(int number, int* value) {
       if (number < 0 || (number > 91 && number < 10000) || number > 10017) return kInvalidValue;
       *value = 0;
   }
-  return kSuccess;
+  return hip_note(kSuccess);
 }
 
 int occupancy(int* blocks, const char* kernel, int threads, size_t shared) {
@@ -154,7 +154,7 @@ int hipDeviceGetName(char* name, int length, int ordinal) {
   if (const int wrong = hipSetDevice(ordinal)) return wrong;
   if (!name || length <= 0) return hip_note(kInvalidValue);
   std::snprintf(name, length, "%s", device().name);
-  return kSuccess;
+  return hip_note(kSuccess);
 }
 int hipDeviceTotalMem(size_t* bytes, int ordinal) {
   return hipSetDevice(ordinal) ?: hip_store(bytes, device().memory);
@@ -178,7 +178,7 @@ int hipDeviceSetCacheConfig(int config) {
 int hipDeviceSetSharedMemConfig(int config) {
   return hip_note(config >= 0 && config <= 2 ? kSuccess : kInvalidValue);
 }
-int hipDeviceReset() { return kSuccess; }
+int hipDeviceReset() { return hip_note(kSuccess); }
 int hipSetDeviceFlags(unsigned flags) {
   const unsigned schedule = flags & 7;  // auto, spin, yield or blocking
   const bool known = !(flags & ~0x1fu) && (schedule & (schedule - 1)) == 0;
@@ -188,7 +188,7 @@ int hipDeviceGetStreamPriorityRange(int* least, int* greatest) {
   for (int* place : {least, greatest}) {
     if (place) *place = 0;  // a program may want only one of them
   }
-  return kSuccess;
+  return hip_note(kSuccess);
 }
 int hipGetDeviceProperties(Properties* properties, int ordinal) {
   if (!properties) return hip_note(kInvalidValue);
@@ -199,7 +199,7 @@ int hipGetDeviceProperties(Properties* properties, int ordinal) {
   answer.concurrent_kernels = answer.cooperative = answer.can_map_host = answer.ecc = 1;
   answer.managed = answer.concurrent_managed = has_managed();
   std::memcpy(properties, &answer, sizeof answer);
-  return kSuccess;
+  return hip_note(kSuccess);
 }
 
 int hipGetDevicePropertiesR0000(Properties* properties, int ordinal) {
@@ -253,7 +253,7 @@ int hipGetDevicePropertiesR0600(PropertiesR0600* properties, int ordinal) {
   answer.can_map_host = answer.host_register = answer.pools = answer.ecc = 1;
   std::memcpy(answer.uuid, kUuid, sizeof answer.uuid);
   std::memcpy(properties, &answer, sizeof answer);
-  return kSuccess;
+  return hip_note(kSuccess);
 }
 
 struct ChannelFormat {
@@ -283,7 +283,7 @@ int hipFuncGetAttributes(FunctionAttributes* attributes, const void* host) {
   attributes->max_dynamic_shared = static_cast<int>(device().lds) - facts.lds;
   attributes->max_threads = facts.max_threads;
   attributes->registers = facts.registers;
-  return kSuccess;
+  return hip_note(kSuccess);
 }
 int hipFuncSetAttribute(const void* host, int attribute, int value) {
   if (!hip_kernel_of(host)) return hip_note(kInvalidDeviceFunction);
@@ -294,7 +294,7 @@ int hipFuncSetCacheConfig(const void* host, int config) {
   if (!hip_kernel_of(host)) return hip_note(kInvalidDeviceFunction);
   return hip_note(config >= 0 && config <= 3 ? kSuccess : kInvalidValue);
 }
-int hipFuncSetSharedMemConfig(const void*, int) { return kSuccess; }
+int hipFuncSetSharedMemConfig(const void*, int) { return hip_note(kSuccess); }
 
 int hipOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void* host, int threads,
                                                  size_t shared) {
@@ -340,7 +340,7 @@ int hipFuncGetAttribute(int* value, int number, const char* kernel) {
     case 8: *value = static_cast<int>(device().lds) - facts.lds; break;
     default: *value = 0;
   }
-  return kSuccess;
+  return hip_note(kSuccess);
 }
 
 }  // extern "C"

@@ -1,33 +1,13 @@
 // hiprtc: compiles at run time with the `hipcc` of simulated_rocm/folders.py.
 #include <elf.h>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <cerrno>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
-#include <map>
-#include <string>
-#include <vector>
 
-#include "hip_handles.h"
-#include "hip_runtime.h"
-
-extern char** environ;
+#include "hip_rtc.h"
 
 namespace {
 
-enum : int {
-  kRtcOutOfMemory = 1,
-  kRtcInvalidInput = 3,
-  kRtcInvalidProgram = 4,
-  kRtcCompilation = 6,
-  kRtcNoName = 10,
-  kRtcInternal = 11,
-};
 constexpr const char* kRtcErrors[] = {
     "HIPRTC_SUCCESS",
     "HIPRTC_ERROR_OUT_OF_MEMORY",
@@ -41,13 +21,6 @@ constexpr const char* kRtcErrors[] = {
     "HIPRTC_ERROR_NO_LOWERED_NAMES_BEFORE_COMPILATION",
     "HIPRTC_ERROR_NAME_EXPRESSION_NOT_VALID",
     "HIPRTC_ERROR_INTERNAL_ERROR",
-};
-
-struct Program {
-  std::string source, name, log, code;
-  std::map<std::string, std::string> headers;
-  std::vector<std::string> expressions;
-  std::map<std::string, std::string> lowered;
 };
 
 // What is wrong with a program and with the other pointer that a call has.
@@ -101,16 +74,6 @@ std::map<size_t, std::string> lowered_names(const std::string& code) {
   return names;
 }
 
-bool write_file(const std::string& path, const std::string& text) {
-  std::ofstream file(path, std::ios::binary);
-  file << text;
-  return static_cast<bool>(file.flush());
-}
-std::string read_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
 // The source, and for each name expression a variable that makes the compiler emit it.
 std::string full_source(const Program& program) {
   std::string text = program.source + "\n";
@@ -123,55 +86,35 @@ std::string full_source(const Program& program) {
   return text;
 }
 
-int run(const std::vector<std::string>& words, const std::string& log) {
-  std::vector<char*> arguments;
-  for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
-  arguments.push_back(nullptr);
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, 1, log.c_str(), 01101 /* create, write, truncate */,
-                                   0600);
-  posix_spawn_file_actions_adddup2(&actions, 1, 2);
-  pid_t child;
-  const int failed =
-      posix_spawnp(&child, arguments[0], &actions, nullptr, arguments.data(), environ);
-  posix_spawn_file_actions_destroy(&actions);
-  if (failed) return -1;
-  int status = 0;
-  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
-  return status;
+// Turns an option of hiprtc into one of hipcc.
+std::string translated(const std::string& option) {
+  const bool is_target = option.compare(0, 18, "--gpu-architecture") == 0;
+  return is_target ? "--offload-arch" + option.substr(18) : option;
 }
 
 int compile(Program& program, int count, const char** options) {
-  char folder[] = "/tmp/kernel-gym-rtc-XXXXXX";
-  if (!mkdtemp(folder)) return kRtcInternal;
-  const std::string place = folder, source = place + "/source.hip", object = place + "/code.co",
-                    log = place + "/log";
-  std::vector<std::string> files = {source, object, log};
-  bool written = write_file(source, full_source(program));
+  Scratch scratch;
+  if (!scratch.is_there()) return kRtcInternal;
+  bool written = scratch.write("source.hip", full_source(program));
   for (const auto& header : program.headers) {
     if (header.first.find('/') != std::string::npos) continue;  // only in the same folder
-    files.push_back(place + "/" + header.first);
-    written = written && write_file(files.back(), header.second);
+    written = scratch.write(header.first, header.second) && written;
   }
   std::vector<std::string> words = {hip_compiler(), "--genco", "-include", "hip/hip_runtime.h",
                                     "-include", "hip/hip_fp16.h", "-include",
-                                    "hip/hip_bfloat16.h", "-I" + place, "-w"};
+                                    "hip/hip_bfloat16.h", "-I" + scratch.folder(), "-w"};
+  program.is_bitcode = false;
   for (int i = 0; i < count; i++) {
-    const std::string option = options[i];
-    if (option.compare(0, 18, "--gpu-architecture") == 0) {
-      words.push_back("--offload-arch" + option.substr(18));
-    } else {
-      words.push_back(option);
-    }
+    words.push_back(translated(options[i]));
+    program.is_bitcode = program.is_bitcode || words.back() == "-fgpu-rdc";
   }
-  words.insert(words.end(), {source, "-o", object});
-  const int status = written ? run(words, log) : -1;
-  program.log = status == -1 ? "hiprtc needs " + words[0] + ", which cannot be run" : read_file(log);
-  program.code = status ? "" : read_file(object);
-  for (const std::string& file : files) unlink(file.c_str());
-  rmdir(folder);
+  if (program.is_bitcode) words.insert(words.end(), {"-c", "-emit-llvm", "--no-gpu-bundle-output"});
+  const std::string object = scratch.path("code.co"), log = scratch.path("log");
+  words.insert(words.end(), {scratch.folder() + "/source.hip", "-o", object});
+  const int status = written ? hip_run(words, log) : -1;
+  program.log =
+      status == -1 ? "hiprtc needs " + words[0] + ", which cannot be run" : hip_read_file(log);
+  program.code = status ? "" : hip_read_file(object);
   return status || program.code.empty() ? int{kRtcCompilation} : int{kSuccess};
 }
 
@@ -216,7 +159,7 @@ int hiprtcCompileProgram(Program* program, int count, const char** options) {
   if (const int wrong = check(program, program)) return wrong;
   if (count > 0 && !options) return kRtcInvalidInput;
   const int status = compile(*program, count, options);
-  if (status) return status;
+  if (status || program->is_bitcode) return status;
   for (const auto& lowered : lowered_names(unbundled(program->code))) {
     if (lowered.first >= program->expressions.size()) continue;
     program->lowered[program->expressions[lowered.first]] = lowered.second;
@@ -240,6 +183,16 @@ int hiprtcGetCode(Program* program, char* code) {
   std::memcpy(code, program->code.data(), program->code.size());
   return kSuccess;
 }
+int hiprtcGetBitcodeSize(Program* program, size_t* size) {
+  if (!size) return kRtcInvalidInput;
+  if (!handles<Program>().has(program) || !program->is_bitcode) return kRtcInvalidProgram;
+  return hiprtcGetCodeSize(program, size);
+}
+int hiprtcGetBitcode(Program* program, char* code) {
+  if (!code) return kRtcInvalidInput;
+  if (!handles<Program>().has(program) || !program->is_bitcode) return kRtcInvalidProgram;
+  return hiprtcGetCode(program, code);
+}
 int hiprtcGetProgramLogSize(Program* program, size_t* size) {
   if (const int wrong = check(program, size)) return wrong;
   *size = program->log.empty() ? 0 : program->log.size() + 1;
@@ -257,6 +210,7 @@ int hiprtcVersion(int* major, int* minor) {
   return kSuccess;
 }
 const char* hiprtcGetErrorString(int error) {
+  if (error == kRtcLinking) return "HIPRTC_ERROR_LINKING";
   const bool known = error >= 0 && error < static_cast<int>(std::size(kRtcErrors));
   return known ? kRtcErrors[error] : "HIPRTC_ERROR";
 }

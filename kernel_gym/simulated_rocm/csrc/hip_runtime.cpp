@@ -16,10 +16,6 @@
 
 namespace {
 
-Callbacks callbacks;
-Device described;
-bool connected;
-
 struct Configuration {
   Dim3 grid, block;
   size_t shared;
@@ -69,22 +65,6 @@ std::set<const char*>& functions() {
   return *table;
 }
 thread_local Configuration pending;
-thread_local int last_error = kSuccess;
-
-void connect(const Callbacks& given, const Device& device) {
-  callbacks = given;
-  described = device;
-  connected = true;
-}
-
-void start_process() {
-  std::lock_guard<std::recursive_mutex> hold(table_lock());
-  if (connected) return;
-  Device device;
-  const Callbacks given = hip_start_process(&device);
-  connect(given, device);
-}
-
 int check_module(const Module* module) {
   return hip_note(handles<Module>().has(module) ? kSuccess : kInvalidHandle);
 }
@@ -120,20 +100,6 @@ const char* full_name(Named& named) {
 
 }  // namespace
 
-Callbacks& gpu() {
-  if (!connected) start_process();
-  return callbacks;
-}
-const Device& device() {
-  gpu();
-  return described;
-}
-
-int hip_note(int error) {
-  if (error != kSuccess) last_error = error;
-  return error;
-}
-
 bool hip_is_function(const char* kernel) {
   std::lock_guard<std::recursive_mutex> hold(table_lock());
   return functions().count(kernel);
@@ -143,8 +109,6 @@ const char* hip_kernel_of(const void* host) {
   auto entry = kernels().find(host);
   return entry == kernels().end() ? nullptr : full_name(entry->second);
 }
-
-bool hip_can_capture() { return gpu().allocate_visible; }
 
 namespace {
 // Refuses a grid whose workgroups cannot all be resident at once.
@@ -199,10 +163,6 @@ int hip_find_variable(const void* symbol, uint64_t* place, uint64_t* size) {
 
 extern "C" {
 
-void kernel_gym_hip_connect(const Callbacks* given, const Device* device) {
-  connect(*given, *device);
-}
-
 // -- what the compiler emits ---------------------------------------------------------------------
 
 void** __hipRegisterFatBinary(const void* wrapper) {
@@ -256,11 +216,6 @@ int hipLaunchCooperativeKernel(const void* host, Dim3 grid, Dim3 block, void** a
   if (const int wrong = check_cooperative(hip_kernel_of(host), grid, block, shared)) return wrong;
   return hipLaunchKernel(host, grid, block, args, shared, stream);
 }
-int hipLaunchByPtr(const void* host) {
-  std::fprintf(stderr, "kernel-gym: hipLaunchByPtr of old HIP is not simulated\n");
-  (void)host;
-  return hip_note(kNotSupported);
-}
 
 // -- modules: assembler text or a code object -----------------------------------------------------
 
@@ -269,7 +224,7 @@ int hipModuleLoadData(Module** module, const void* image) {
   const int number = gpu().module(image, nullptr);
   if (!number) return hip_note(kInvalidImage);
   *module = handles<Module>().add({number, {}});
-  return kSuccess;
+  return hip_note(kSuccess);
 }
 int hipModuleLoadDataEx(Module** module, const void* image, unsigned, void*, void**) {
   return hipModuleLoadData(module, image);
@@ -280,7 +235,7 @@ int hipModuleLoad(Module** module, const char* path) {
   const int number = gpu().module(nullptr, path);
   if (!number) return hip_note(kInvalidImage);
   *module = handles<Module>().add({number, {}});
-  return kSuccess;
+  return hip_note(kSuccess);
 }
 int hipModuleUnload(Module* module) {
   if (const int wrong = check_module(module)) return wrong;
@@ -289,7 +244,7 @@ int hipModuleUnload(Module* module) {
     for (const auto& kernel : module->kernels) functions().erase(kernel.second.c_str());
   }
   handles<Module>().remove(module);
-  return kSuccess;
+  return hip_note(kSuccess);
 }
 int hipModuleGetFunction(const char** function, Module* module, const char* name) {
   if (!function || !name) return hip_note(kInvalidValue);
@@ -298,7 +253,7 @@ int hipModuleGetFunction(const char** function, Module* module, const char* name
   KernelFacts facts;
   if (gpu().facts(full.c_str(), 64, 0, &facts)) return hip_note(kNotFound);
   give_function(function, module->kernels.emplace(name, full).first->second.c_str());
-  return kSuccess;
+  return hip_note(kSuccess);
 }
 int hipModuleGetGlobal(void** pointer, size_t* bytes, Module* module, const char* name) {
   if ((!pointer && !bytes) || !name) return hip_note(kInvalidValue);
@@ -308,7 +263,7 @@ int hipModuleGetGlobal(void** pointer, size_t* bytes, Module* module, const char
   if (gpu().variable(full.c_str(), &place, &size)) return hip_note(kNotFound);
   if (pointer) *pointer = reinterpret_cast<void*>(place);
   if (bytes) *bytes = size;
-  return kSuccess;
+  return hip_note(kSuccess);
 }
 // `extra` is the other form of arguments: {1, buffer, 2, &size, 3}.
 int hipModuleLaunchKernel(const char* function, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
@@ -361,17 +316,7 @@ int hipGetFuncBySymbol(const char** function, const void* host) {
   const char* name = hip_kernel_of(host);
   if (!name) return hip_note(kInvalidDeviceFunction);
   give_function(function, name);
-  return kSuccess;
+  return hip_note(kSuccess);
 }
-
-// -- errors --------------------------------------------------------------------------------------
-
-int hipGetLastError() {
-  int error = last_error;
-  last_error = kSuccess;
-  return error;
-}
-int hipExtGetLastError() { return hipGetLastError(); }
-int hipPeekAtLastError() { return last_error; }
 
 }  // extern "C"

@@ -15,14 +15,15 @@ inline constexpr char kUuid[] = "kernel-gym-sim-0";  // 16 bytes of the only dev
 
 Callbacks& gpu();       // brings the device up at the first call
 const Device& device();
-int hip_note(int error);  // remembers an error for hipGetLastError
+int hip_note(int error);  // remembers the end of a call for hipGetLastError
 const char* hip_kernel_of(const void* host);  // null: no such kernel
 int hip_launch(const char* kernel, Dim3 grid, Dim3 block, void** args, size_t shared,
                const void* stream, uint64_t packed = 0);
 int hip_find_variable(const void* symbol, uint64_t* place, uint64_t* size);
 
-// Whether the program was linked with the runtime of HIP 6 or 7. Some enumerations of HIP 5 are others.
-bool hip_is_6();
+// The major version of the runtime that the program was linked with: 5, 6 or 7.
+int hip_major();
+inline bool hip_is_6() { return hip_major() >= 6; }  // some enumerations of HIP 5 are others
 bool hip_is_function(const char* kernel);  // whether it is a live hipFunction_t
 bool hip_can_capture();                    // not for candidates
 bool hip_is_captured(const void* stream);  // whether work of a stream is recorded now
@@ -42,7 +43,7 @@ template <class T>
 int hip_store(T* place, T value) {
   if (!place) return hip_note(kInvalidValue);
   *place = value;
-  return kSuccess;
+  return hip_note(kSuccess);
 }
 
 inline uint64_t address_of(const void* pointer) { return reinterpret_cast<uint64_t>(pointer); }

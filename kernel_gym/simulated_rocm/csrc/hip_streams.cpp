@@ -1,21 +1,13 @@
 // HIP host runtime: streams and events. Everything is in order already, and has its modelled time.
-#include "hip_handles.h"
-#include "hip_runtime.h"
+#include "hip_streams.h"
 
 namespace {
 
 struct Event {
   double seconds = -1;
-  const void* captured = nullptr;  // the stream whose capture has recorded it
+  std::shared_ptr<const CapturePoint> captured = nullptr;
   bool has_time = true;
 };
-struct Stream {
-  unsigned flags = 0;
-  int priority = 0;
-};
-
-// 0, 1 and 2 are names of the default stream.
-bool is_default(const void* stream) { return address_of(stream) <= 2; }
 
 int status() { return hip_note(gpu().synchronize()); }
 int status_of(const void* stream) {
@@ -30,11 +22,6 @@ int check_event(const void* event) {
 
 bool hip_is_event(const void* event) { return handles<Event>().has(event); }
 
-int hip_check_stream(const void* stream) {
-  const bool live = is_default(stream) || handles<Stream>().has(stream);
-  return hip_note(live ? kSuccess : kDestroyed);
-}
-
 extern "C" {
 
 int hipDeviceSynchronize() { return status(); }
@@ -43,7 +30,7 @@ int hipCtxSynchronize() { return status(); }
 int hipStreamCreateWithPriority(Stream** stream, unsigned flags, int priority) {
   if (!stream || flags > 1) return hip_note(kInvalidValue);
   *stream = handles<Stream>().add({flags, priority});
-  return kSuccess;
+  return hip_note(kSuccess);
 }
 int hipStreamCreateWithFlags(Stream** stream, unsigned flags) {
   return hipStreamCreateWithPriority(stream, flags, 0);
@@ -53,7 +40,7 @@ int hipExtStreamCreateWithCUMask(Stream** stream, uint32_t, const uint32_t*) {
   return hipStreamCreate(stream);
 }
 int hipStreamDestroy(Stream* stream) {
-  if (is_default(stream)) return hip_note(kInvalidHandle);
+  if (hip_is_default(stream)) return hip_note(kInvalidHandle);
   return hip_note(handles<Stream>().remove(stream) ? kSuccess : kDestroyed);
 }
 int hipStreamSynchronize(void* stream) { return status_of(stream); }
@@ -62,16 +49,15 @@ int hipStreamQuery(void* stream) { return status_of(stream); }
 int hipStreamWaitEvent(void* stream, Event* event, unsigned flags) {
   if (event && flags) return hip_note(kInvalidValue);
   if (const int wrong = hip_check_stream(stream) ?: check_event(event)) return wrong;
-  const bool joins = event->captured && event->captured != stream && hip_is_captured(event->captured);
-  return hip_note(joins ? kNotSupported : kSuccess);
+  return hip_note(event->captured ? hip_join_capture(stream, *event->captured) : int{kSuccess});
 }
 int hipStreamGetFlags(Stream* stream, unsigned* flags) {
   if (!stream) return hip_note(kInvalidValue);
-  return hip_check_stream(stream) ?: hip_store(flags, is_default(stream) ? 0 : stream->flags);
+  return hip_check_stream(stream) ?: hip_store(flags, hip_is_default(stream) ? 0 : stream->flags);
 }
 int hipStreamGetPriority(Stream* stream, int* priority) {
   return hip_check_stream(stream)
-             ?: hip_store(priority, is_default(stream) ? 0 : stream->priority);
+             ?: hip_store(priority, hip_is_default(stream) ? 0 : stream->priority);
 }
 int hipGetStreamDeviceId(void*) { return 0; }
 int hipStreamGetDevice(void* stream, int* device) {
@@ -81,7 +67,7 @@ int hipStreamAddCallback(void* stream, void (*call)(void*, int, void*), void* da
   if (!call) return hip_note(kInvalidValue);
   if (const int wrong = hip_check_stream(stream)) return wrong;
   call(stream, gpu().synchronize(), data);
-  return kSuccess;
+  return hip_note(kSuccess);
 }
 int hipLaunchHostFunc(void* stream, void (*call)(void*), void* data) {
   if (!call) return hip_note(kInvalidValue);
@@ -94,7 +80,7 @@ int hipLaunchHostFunc(void* stream, void (*call)(void*), void* data) {
 int hipEventCreate(Event** event) {
   if (!event) return hip_note(kInvalidValue);
   *event = handles<Event>().add({});
-  return kSuccess;
+  return hip_note(kSuccess);
 }
 int hipEventCreateWithFlags(Event** event, unsigned flags) {
   constexpr unsigned kBlocking = 1, kNoTiming = 2, kOtherProcess = 4, kToDevice = 0x40000000,
@@ -105,7 +91,7 @@ int hipEventCreateWithFlags(Event** event, unsigned flags) {
   if (flags & kOtherProcess && !(flags & kNoTiming)) return hip_note(kInvalidValue);
   *event = handles<Event>().add({});
   (*event)->has_time = !(flags & kNoTiming);
-  return kSuccess;
+  return hip_note(kSuccess);
 }
 int hipEventDestroy(Event* event) {
   if (!event) return hip_note(kInvalidHandle);
@@ -113,7 +99,8 @@ int hipEventDestroy(Event* event) {
 }
 int hipEventRecord(Event* event, void* stream) {
   if (const int wrong = check_event(event) ?: hip_check_stream(stream)) return wrong;
-  event->captured = hip_is_captured(stream) ? stream : nullptr;
+  event->captured = hip_capture_point(stream);
+  if (event->captured) return hip_note(kSuccess);  // it marks a place, and is no node
   return hip_queue(stream, [event] {
     if (handles<Event>().has(event)) event->seconds = gpu().clock();
     return static_cast<int>(kSuccess);
@@ -130,7 +117,7 @@ int hipEventElapsedTime(float* milliseconds, Event* start, Event* stop) {
   if (!start->has_time || !stop->has_time) return hip_note(kInvalidHandle);
   if (start->seconds < 0 || stop->seconds < 0) return hip_note(kInvalidHandle);  // never recorded
   *milliseconds = static_cast<float>((stop->seconds - start->seconds) * 1e3);
-  return kSuccess;
+  return hip_note(kSuccess);
 }
 
 int hipLaunchKernel(const void*, Dim3, Dim3, void**, size_t, void*);
