@@ -40,5 +40,5 @@ def installed_extras(has_hip: bool) -> tuple[str, ...]:
     Args:
         has_hip: Whether HIP can be built: TileLang writes HIP.
     """
-    found = (name for name in EXTRAS if importlib.util.find_spec(name) is not None)
-    return tuple(name for name in found if has_hip or name != "tilelang")
+    installed = (name for name in EXTRAS if importlib.util.find_spec(name) is not None)
+    return tuple(name for name in installed if has_hip or name != "tilelang")
