@@ -26,7 +26,7 @@ MAX_BUILDS = 64
 """Kernels that a candidate in TileLang may build in one call."""
 
 
-class Recorder(Protocol):
+class CandidateProcess(Protocol):
     """The process that loads candidates and records their calls."""
 
     def exchange(self, request: Request, limit: float) -> ChannelMessage | Failed:
@@ -52,7 +52,7 @@ class CandidateLoading:
 
     task: Task
     source: str
-    recorder: Recorder
+    recorder: CandidateProcess
     arch: str
     seconds: float
     budget: HostBudget | None

@@ -26,6 +26,7 @@ from kernel_gym.devices.answers import (
 )
 from kernel_gym.devices.base import Call, DeviceLostError, Failed
 from kernel_gym.devices.budget import HostBudget
+from kernel_gym.devices.candidate_loading import CandidateLoading
 from kernel_gym.devices.operators import USUAL as USUAL_OPERATORS
 from kernel_gym.devices.sim import memory as sim_memory
 from kernel_gym.devices.sim.device import SimDevice
@@ -131,7 +132,8 @@ def play_session(session, seed):
         answer = hostile.message(draws, hostile.answers(session.kept))
         sent = hostile.framed(draws, answer)
         child = ScriptedWorker(sent, draws.choice((None, *range(-128, 256))))
-        session._worker = SimWorkerHandle(child, session._device, HostBudget())
+        worker = session._worker = SimWorkerHandle(child, session._device, HostBudget())
+        session._loading = CandidateLoading(TASK, "", worker, "gfx942", 1.0, HostBudget(), None)
         session.__dict__.pop("_recordings", None)  # they would ask the former worker
         try:
             result = session.call(inputs, DIMS)
