@@ -42,6 +42,21 @@ def test_the_index_lists_every_decision_by_its_title():
     assert rows == [(path.name[:4], title_of(path), path.name) for path in DECISIONS]
 
 
+def test_the_site_lists_every_decision():
+    site = (DOCS.parent / "mkdocs.yml").read_text(encoding="utf-8")
+    assert re.findall(r"- decisions/(\d.*\.md)$", site, re.MULTILINE) == [p.name for p in DECISIONS]
+
+
+def test_the_page_of_a_replaced_decision_names_the_new_one():
+    index = (DOCS / "decisions" / "README.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (\d{4}) .*Replaced by (\d{4})\.", index, re.MULTILINE)
+    files = {path.name[:4]: path for path in DECISIONS}
+    assert len(rows) >= 5
+    for old, new in rows:
+        assert f"Replaced by [{new}]({files[new].name})" in files[old].read_text(encoding="utf-8")
+        assert int(new) > int(old)
+
+
 @pytest.mark.parametrize(
     "page", sorted(DOCS.rglob("*.md")), ids=lambda page: str(page.relative_to(DOCS))
 )
