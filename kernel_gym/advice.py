@@ -69,7 +69,8 @@ def _advise_on_failure(task: Task, evaluation: Evaluation) -> str:
     if evaluation.outcome in (Outcome.TIMEOUT, Outcome.INFRA):
         return hints.get(evaluation.outcome, "")
     if evaluation.stage is Stage.ADVERSARIAL and evaluation.outcome is not Outcome.HACK:
-        return f"{generic} Use the strides given, not the ones of a contiguous tensor."
+        strided = "Use the strides given, not the ones of a contiguous tensor."
+        return generic if task.language == "hip" else f"{generic} {strided}"
     shown = evaluation.stage not in (Stage.ADVERSARIAL, Stage.UNSEEN)
     cause = _cause(evaluation.message) if shown else ""
     if not cause and (evaluation.outcome, evaluation.stage) == (Outcome.WRONG_VALUES, Stage.TRAIN):

@@ -100,7 +100,7 @@ def _add_tools(server: Any, backend: ToolBackend) -> None:
 
 
 def _add_resources(server: Any) -> None:
-    from kernel_gym.tasks.guide import guide
+    from kernel_gym.tasks.guide import EMBEDDED, guide
 
     def add(arch: str, language: str) -> None:
         @server.resource(f"kernel-gym://guides/{arch}/{language}", name=f"{arch} {language}")
@@ -109,7 +109,7 @@ def _add_resources(server: Any) -> None:
             return guide(arch, language)
 
     for arch in ("gfx90a", "gfx942", "gfx950"):
-        for language in ("triton", "hip"):
+        for language in ("triton", "hip", *EMBEDDED):
             add(arch, language)
 
     @server.resource("kernel-gym://skill", name="skill")

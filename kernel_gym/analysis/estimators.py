@@ -151,7 +151,7 @@ def sign_flip(before: Sequence[float], after: Sequence[float], seed: int = 0) ->
         seed: Seed of the random assignments.
 
     Returns:
-        The two-sided p-value.
+        The two-sided p-value; 1 for a single pair, as both signs are equally far.
 
     Example:
         >>> sign_flip([0.0, 0.0, 0.0, 0.0], [1.0, 2.0, 3.0, 4.0])
@@ -160,6 +160,8 @@ def sign_flip(before: Sequence[float], after: Sequence[float], seed: int = 0) ->
     from scipy import stats
 
     differences = np.asarray(after, float) - np.asarray(before, float)
+    if len(differences) < 2:
+        return 1.0
     test = stats.permutation_test(
         (differences,),
         np.mean,

@@ -23,9 +23,9 @@ def metrics_table(metrics: Metrics) -> Table:
     Args:
         metrics: What `kernel_gym.analysis.breakdown.run_metrics` gave.
     """
-    attempts = f"{metrics['attempts']} attempts at {metrics['tasks']} tasks"
+    attempts = f"attempts: {metrics['attempts']}, tasks: {metrics['tasks']}"
     if left := metrics["unfinished_attempts"]:
-        attempts += f", {left} more unfinished"
+        attempts += f", unfinished attempts beside them: {left}"
     table = Table(title=attempts, title_style="bold", box=box.SIMPLE)
     table.add_column("metric", no_wrap=True)
     table.add_column("value", justify="right", no_wrap=True)

@@ -5,6 +5,9 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+MAX_LISTED = 24
+"""Most known names of a message. More of them hide what it says."""
+
 
 def near_names(name: str, known: Iterable[str]) -> list[str]:
     """Returns up to three known names that are similar to a name, or all tasks of that name.
@@ -22,7 +25,7 @@ def near_names(name: str, known: Iterable[str]) -> list[str]:
 
 
 def unknown(what: str, name: str, known: Iterable[str]) -> str:
-    """Returns the message for an unknown name: the similar names, or else all known names.
+    """Returns the message for an unknown name: the similar names, or else the known ones.
 
     Example:
         >>> unknown("reward", "kevn", ["kevin", "sol"])
@@ -30,5 +33,7 @@ def unknown(what: str, name: str, known: Iterable[str]) -> str:
     """
     names = list(known)
     near = near_names(name, names)
-    hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(names)}"
+    more = f" and {len(names) - MAX_LISTED} more" if len(names) > MAX_LISTED else ""
+    listed = ", ".join(names[:MAX_LISTED]) + more
+    hint = f"did you mean {' or '.join(near)}?" if near else f"known: {listed}"
     return f"unknown {what} {name!r}; {hint}"

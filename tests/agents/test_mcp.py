@@ -59,7 +59,8 @@ def test_an_agent_plays_a_task_over_stdio():
     answers = talk(server("--suite", TASK, "--submissions", "2"), talking)
     tools, resources, guide, shown, wrong, right, over, best, typo = answers
     assert tools == TOOLS
-    assert {"kernel-gym://skill", "kernel-gym://guides/gfx942/hip"} <= resources
+    guides = {f"kernel-gym://guides/gfx942/{one}" for one in ("hip", "flydsl", "tilelang")}
+    assert {"kernel-gym://skill", *guides} <= resources
     assert "wave" in guide.contents[0].text
     assert "## Signature" in shown["prompt"]
     assert (wrong["outcome"], wrong["left"]) == ("compile_error", 1)

@@ -147,3 +147,7 @@ def test_a_factor_that_decides_everything_explains_everything():
 @pytest.mark.parametrize(("groups", "passed"), [("aa", [1, 0]), ("ab", [1, 1]), ("ab", [0, 0])])
 def test_nothing_to_explain_is_nothing(groups, passed):
     assert explained_deviance(list(groups), passed, [1, 1]) is None
+
+
+def test_one_pair_shows_no_difference():
+    assert sign_flip([0.0], [1.0]) == 1.0

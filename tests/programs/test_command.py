@@ -28,7 +28,7 @@ def test_a_program_runs_with_its_own_files_and_arguments(tmp_path):
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == ["copied", "size 4096"]
     assert "copy: " in done.stderr
-    assert "1 launches on sim:gfx942; times are modelled" in done.stderr
+    assert "launches: 1, on sim:gfx942; times are modelled" in done.stderr
     assert "us in operators and copies" in done.stderr
 
 

@@ -96,8 +96,8 @@ def test_unknown_names_list_near_matches(call, name, near):
     assert near in str(caught.value)
 
 
-def test_an_unknown_name_without_relatives_lists_what_there_is():
-    with pytest.raises(UnknownName, match=r"known: .*, softmax,"):
+def test_an_unknown_name_without_relatives_lists_some_of_what_there_is():
+    with pytest.raises(UnknownName, match=r"known: .* and \d+ more"):
         get_problem("zzzzzzzz")
 
 

@@ -46,7 +46,7 @@ def _table(result: ProgramResult) -> Table:
 
     processes = len(result["processes"])
     where = f" in {processes} processes" if processes > 1 else ""
-    title = f"{result['launches']} launches on {result['device']}{where}; times are modelled"
+    title = f"launches: {result['launches']}, on {result['device']}{where}; times are modelled"
     table = Table(title=title)
     for header in ("kernel", "launches", "grid", "block", "us in all", "us longest", "bound by"):
         table.add_column(header, justify="left" if header in ("kernel", "bound by") else "right")

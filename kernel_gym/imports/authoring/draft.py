@@ -22,7 +22,7 @@ _CATEGORIES = {
     "MatMul": r"linear|matmul|\.mm|bmm|addmm|einsum",
     "Quantization": "float8|int8",
     "Reduce-and-scan": "cum|softmax|sum|mean|max|min|logsumexp",
-    "Index": "index|gather|scatter|embedding|arg",
+    "Index": r"index|gather|scatter|embedding|\.arg(max|min|sort)",
 }
 _INTEGERS = frozenset({"int8", "uint8", "int16", "int32", "float8_e4m3fnuz", "float8_e5m2fnuz"})
 _CODES = _INTEGERS | {"float8_e4m3fn", "float8_e5m2"}
@@ -174,9 +174,9 @@ def _summary(space: SizeSpace, name: str) -> str:
 
 
 def _category(space: SizeSpace) -> str:
-    text = " ".join(node.op for node in space.forward)
+    operators = [node.op for node in space.forward if node.op.startswith("aten.")]
+    text = " ".join(operators)
     matching = [c for c, pattern in _CATEGORIES.items() if re.search(pattern, text)]
-    operators = [n for n in space.forward if n.op.startswith("aten.")]
     if len(matching) > 1 and len(operators) > 3:
         return "Attention" if "Attention" in matching else "Fusion"
     return matching[0] if matching else "Math"
