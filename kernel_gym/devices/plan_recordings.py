@@ -111,11 +111,6 @@ class PlanRecordings:
         self._told: dict[str, Request] = {}  # answers within one call, by question
         self._has_tuned = False
 
-    def forget(self) -> None:
-        """Forgets all plans, as another source was loaded."""
-        self._kept.clear()
-        self._known.clear()
-
     def record(
         self,
         inputs: Mapping[str, Value],

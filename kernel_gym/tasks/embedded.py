@@ -23,6 +23,11 @@ def uses_tilelang(source: str) -> bool:
     return bool(_TILELANG.search(source))
 
 
+def extra_of(source: str) -> str:
+    """Returns the package of `EXTRAS` that a Python module imports; empty if it imports none."""
+    return "flydsl" if uses_flydsl(source) else "tilelang" if uses_tilelang(source) else ""
+
+
 def waits_by_compiler(source: str) -> bool:
     """Whether a compiler allocates shared memory and waits for it, as it does in Triton alone.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-from typing import Any
 
 from kernel_gym.devices.answers import parse_failure
 from kernel_gym.devices.base import DeviceLostError, Failed, FailureKind
@@ -43,11 +42,6 @@ class SimWorkerHandle:
         """Host time of all requests so far."""
         self._child, self._budget, self._note = child, budget, note
         self._pid, self.device = inner_pid(child.pid), device
-
-    def ask(self, request: Request, limit: float) -> dict[str, Any] | Failed:
-        """Sends a request and returns the JSON of the answer, as `exchange` does."""
-        answer = self.exchange(request, limit)
-        return answer if isinstance(answer, Failed) else answer.header
 
     def exchange(self, request: Request, limit: float) -> ChannelMessage | Failed:
         """Sends a request and returns the answer, within the limit and the budget.

@@ -21,7 +21,7 @@ from kernel_gym.protocol.request import RequestDispatcher
 from kernel_gym.sandbox import confine, failures
 from kernel_gym.sandbox.channel import Channel
 from kernel_gym.sandbox.failures import BuildError
-from kernel_gym.tasks.embedded import uses_flydsl, uses_tilelang
+from kernel_gym.tasks.embedded import EXTRAS, extra_of
 from kernel_gym.worker.hip.connection import Connection
 from kernel_gym.worker.recording import compiling, cubin, flydsl, hsaco, tilelang
 from kernel_gym.worker.recording.extensions import InlineExtensions
@@ -136,12 +136,13 @@ class RecordingWorker:
 
     def _install_embedded(self, source: str) -> None:
         """Makes FlyDSL or TileLang ready, if a source is in one of them."""
-        name = "FlyDSL" if uses_flydsl(source) else "TileLang" if uses_tilelang(source) else ""
-        if not name or self._embedded is not None:
+        package = extra_of(source)
+        if not package or self._embedded is not None:
             return
         if not self._for_amd:
-            raise BuildError(f"candidates in {name} are for AMD's GPUs: use --device sim")
-        if name == "FlyDSL":
+            text = f"candidates in {EXTRAS[package]} are for AMD's GPUs: use --device sim"
+            raise BuildError(text)
+        if package == "flydsl":
             self._embedded = flydsl.install(self.runtime, self._code_of)
         else:
             self._embedded = tilelang.install(self._judge, self.runtime, self._code_of)
