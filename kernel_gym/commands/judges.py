@@ -23,15 +23,17 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True, help="A corpus of candidates of known truth, for judges.")
 Quick = Annotated[bool, typer.Option("--quick", help="Two candidates of each kind.")]
+Sums = Annotated[bool, typer.Option("--sums", help="The second corpus: one sum over all elements.")]
 
 
 @app.command("list")
 def list_kinds(json: JsonOption = False) -> None:
     """List the kinds of candidates with their class, evidence and number."""
-    from kernel_gym.judges.corpus import candidates
+    from kernel_gym.judges.corpus import candidates, sums
 
-    counts = Counter((one.truth, one.kind, one.evidence) for one in candidates())
-    held_out = Counter(one.kind for one in candidates() if one.held_out)
+    every = (*candidates(), *sums())
+    counts = Counter((one.truth, one.kind, one.evidence) for one in every)
+    held_out = Counter(one.kind for one in every if one.held_out)
     rows: list[dict[str, object]] = [
         {"class": truth, "kind": kind, "evidence": evidence, "candidates": number}
         | {"held_out": held_out[kind]}
@@ -64,6 +66,7 @@ def show(
 @app.command()
 def truth(
     quick: Quick = False,
+    sums: Sums = False,
     only: Annotated[str, typer.Option(help="Candidates whose names begin so.")] = "",
     out: Annotated[
         Path | None, typer.Option(dir_okay=False, help="A file of JSON lines, which is continued.")
@@ -75,10 +78,9 @@ def truth(
     One oracle runs machine code on the simulated GPU and compares with PyTorch in float64, the
     other runs Triton's interpreter and compares with NumPy. Neither uses our judge.
     """
-    from kernel_gym.judges import corpus
     from kernel_gym.judges.truth import settle
 
-    chosen = corpus.quick() if quick else corpus.candidates()
+    chosen = _chosen(quick, sums)
     chosen = tuple(one for one in chosen if one.name.startswith(only))
     if not chosen:
         raise typer.BadParameter(f"no candidate begins with {only!r}", param_hint="--only")
@@ -107,6 +109,7 @@ def run(
         Path | None, typer.Argument(help="The judge's checkout; ours needs none.", exists=True)
     ] = None,
     quick: Quick = False,
+    sums: Sums = False,
     held_out: Annotated[
         bool, typer.Option("--held-out", help="The third that a seed draws, by name.")
     ] = False,
@@ -146,7 +149,7 @@ def run(
         adapter = None if name == NAME else load_adapter(name)
         if adapter is not None and checkout is None:
             raise typer.BadParameter(f"{name} needs the folder of its checkout")
-        chosen = _corpus(quick, held_out) if outside is None else for_judge(outside, adapter)
+        chosen = _corpus(quick, sums, held_out) if outside is None else for_judge(outside, adapter)
         if only:
             chosen = tuple(one for one in chosen if one.name.startswith(tuple(only)))
         file = RowFile(out, resume, show_line)
@@ -160,20 +163,30 @@ def run(
             show_line(line)
 
 
-def _corpus(quick: bool, held_out: bool) -> tuple[Candidate, ...]:
+def _chosen(quick: bool, sums: bool) -> tuple[Candidate, ...]:
+    """Returns the corpus, its quick set, or the second corpus."""
+    from kernel_gym.judges import corpus
+
+    if quick and sums:
+        raise typer.BadParameter("the second corpus has no quick set", param_hint="--sums")
+    return corpus.quick() if quick else corpus.sums() if sums else corpus.candidates()
+
+
+def _corpus(quick: bool, sums: bool, held_out: bool) -> tuple[Candidate, ...]:
     """Returns the corpus or a part of it.
 
     Args:
         quick: Only the quick set.
+        sums: The second corpus, which has no kernels that are judged against themselves.
         held_out: Only the held-out third. Without it, the kernels that are judged against
             themselves come last.
     """
     from kernel_gym.judges import corpus
 
-    chosen = corpus.quick() if quick else corpus.candidates()
+    chosen = _chosen(quick, sums)
     if held_out:
         return tuple(one for one in chosen if one.held_out)
-    return (*chosen, *corpus.against_itself())
+    return chosen if sums else (*chosen, *corpus.against_itself())
 
 
 @app.command()

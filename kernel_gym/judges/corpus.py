@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import textwrap
 import tomllib
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -22,7 +23,11 @@ FOLDER = Path(__file__).with_name("corpus_files")
 SUFFIX = ".py.txt"
 SEED = "corpus-1"
 """Draws the held-out third. A change of it is a new corpus."""
+SHOWN_ELEMENTS = 64 * 256
+"""Elements of the shape that every judge has."""
 CLASSES = ("right", "wrong", "cheat")
+SUMS = "sums"
+"""The family of problems with one sum over all elements."""
 ITSELF = "right_itself"
 """The kind of a right kernel that is judged against itself."""
 FACTS = (
@@ -34,6 +39,8 @@ FACTS = (
     "clock",
     "checks",
     "later",
+    "race",
+    "outside",
 )
 """Facts that an oracle can observe of a candidate; each is evidence against it."""
 
@@ -98,12 +105,26 @@ def draw_number(name: str) -> int:
 
 @cache
 def candidates() -> tuple[Candidate, ...]:
-    """Returns all candidates, by problem and kind."""
+    """Returns all candidates without those of `sums`, by problem and kind."""
+    return _of_families(lambda family: family != SUMS)
+
+
+@cache
+def sums() -> tuple[Candidate, ...]:
+    """Returns the candidates of problems that need one sum over all elements.
+
+    They are a second corpus: programs must work together, so that races and atomics appear.
+    """
+    return _of_families(lambda family: family == SUMS)
+
+
+def _of_families(chosen: Callable[[str], bool]) -> tuple[Candidate, ...]:
     table = tomllib.loads((FOLDER / "problems.toml").read_text(encoding="utf-8"))
     return tuple(
         candidate
         for family, problems in table.items()
         for name, row in problems.items()
+        if chosen(family)
         for candidate in _candidates_of(family, name, row)
     )
 
@@ -146,7 +167,7 @@ def find(name: str) -> Candidate:
     Raises:
         InputError: If there is none.
     """
-    for candidate in (*candidates(), *against_itself()):
+    for candidate in (*candidates(), *sums(), *against_itself()):
         if candidate.name == name:
             return candidate
     raise InputError(f"the corpus has no candidate {name!r}")
@@ -197,9 +218,10 @@ def _fill(path: Path, words: dict[str, str]) -> str:
 def _words(family: str, name: str, row: dict[str, Any]) -> dict[str, str]:
     """Returns the words of the templates for one problem."""
     names = row.get("arguments", ["x"])
-    triton = row["triton"]
+    triton = row.get("triton", "")
     if family == "rows":
         triton = textwrap.indent(triton, "    ")
+    result = row.get("result", "")
     return {
         "name": name,
         "definition": row["library"],
@@ -208,6 +230,9 @@ def _words(family: str, name: str, row: dict[str, Any]) -> dict[str, str]:
         "first": names[0],
         "library": row["library"],
         "numpy": row["numpy"],
+        "statistic": row.get("statistic", ""),
+        "result": result,
+        "result_shown": result.replace("s / n", f"s / {SHOWN_ELEMENTS}"),
         "triton": triton,
         "triton_in_loop": textwrap.indent(triton, "    "),
         "pad": row.get("pad", "0.0"),

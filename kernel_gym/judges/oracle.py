@@ -4,8 +4,8 @@
 
 `compiled` runs a candidate's machine code on the simulated GPU (start it with `kernel-gym sim --`)
 and compares with PyTorch in float64. `interpreted` runs its Triton in Triton's interpreter on the
-CPU and compares with the NumPy definition. Each candidate has a process of its own. The facts that
-are observed become a line of the file OUT.
+CPU, compares with the NumPy definition and watches all accesses to memory. Each candidate has a
+process of its own. The facts that are observed become a line of the file OUT.
 """
 
 from __future__ import annotations
@@ -22,11 +22,14 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from kernel_gym.judges.accesses import AccessWatch, watch_interpreter
 from kernel_gym.judges.forked import call_forked
 
 SHAPES = ((64, 256), (3, 7), (33, 100), (5, 400))
 """The shown shape, a small one, one without a full last block, and one that is wider."""
 LATER_CALLS = 14
+OUT_OF_BOUNDS = "is out of bounds"
+"""A part of the simulated GPU's error about an address outside of all tensors."""
 MAX_CANDIDATE_SECONDS = 120.0
 COPIES = {
     "empty", "empty_like", "empty_strided", "new_empty", "zeros", "zeros_like", "new_zeros",
@@ -65,6 +68,9 @@ class Oracle:
         self.checks = self._checks()
         self.candidate = load_module(candidate, "candidate")
         self.launches = 0
+        self.watch = AccessWatch()
+        if self.numpy:
+            watch_interpreter(self.watch)
         self._count_launches()
 
     def facts(self) -> list[str]:
@@ -74,9 +80,14 @@ class Oracle:
             facts.add("clock")
         if self._checks() != self.checks:
             facts.add("checks")
-        for seed, inputs in enumerate(self._cases()):
-            facts |= self._observe_call(inputs, seed)
-        facts |= self._observe_repeats()
+        try:
+            for seed, inputs in enumerate(self._cases()):
+                facts |= self._observe_call(inputs, seed)
+            facts |= self._observe_repeats() | self.watch.facts
+        except Exception as error:
+            if OUT_OF_BOUNDS not in str(error):
+                raise
+            facts.add("outside")  # the simulated GPU does not continue after it
         return sorted(facts)
 
     def _clocks(self) -> list[Any]:
@@ -98,6 +109,7 @@ class Oracle:
     def _counted(self, launch: Callable[..., Any]) -> Callable[..., Any]:
         def counted(*arguments: Any, **options: Any) -> Any:
             self.launches += 1
+            self.watch.begin(map(_span, filter(self.torch.is_tensor, arguments)))
             return launch(*arguments, **options)
 
         return counted
@@ -186,6 +198,12 @@ class Oracle:
         if not self._is_right(y, kept):
             facts.add("later")
         return facts
+
+
+def _span(tensor: Any) -> tuple[int, int]:
+    """Returns the first address of a tensor's memory, and the one behind the last."""
+    storage = tensor.untyped_storage()
+    return storage.data_ptr(), storage.data_ptr() + storage.nbytes()
 
 
 def observe(platform: str, job: dict[str, str]) -> list[str]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from scipy.stats import binomtest
 
 from kernel_gym.errors import InputError
-from kernel_gym.judges.corpus import ITSELF, Candidate, against_itself, candidates, quick
+from kernel_gym.judges.corpus import ITSELF, Candidate, against_itself, candidates, quick, sums
 from kernel_gym.judges.verdicts import JudgeAnswer, JudgeVerdict
 
 CONFIDENCE = 0.95
@@ -109,7 +109,8 @@ def badge(judged: Sequence[JudgeScore]) -> str:
 
 def present_rows(rows: Iterable[JudgeVerdict]) -> list[JudgeVerdict]:
     """Returns the rows on candidates of today's corpus, by candidate in the corpus' order."""
-    places = {c.digest: i for i, c in enumerate((*candidates(), *against_itself()))}
+    every = (*candidates(), *against_itself(), *sums())
+    places = {candidate.digest: place for place, candidate in enumerate(every)}
     return sorted((r for r in rows if r.digest in places), key=lambda row: places[row.digest])
 
 
@@ -188,5 +189,6 @@ def quick_rows(rows: Iterable[JudgeVerdict]) -> list[JudgeVerdict]:
 
 def held_out(rows: Iterable[JudgeVerdict]) -> list[JudgeVerdict]:
     """Returns the rows on candidates of the held-out third."""
-    chosen: set[str] = {candidate.digest for candidate in candidates() if candidate.held_out}
+    every = (*candidates(), *sums())
+    chosen: set[str] = {candidate.digest for candidate in every if candidate.held_out}
     return [row for row in rows if row.digest in chosen]

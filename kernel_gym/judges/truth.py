@@ -16,6 +16,8 @@ from kernel_gym.errors import KernelGymError
 from kernel_gym.judges.corpus import Candidate
 
 PLATFORMS = ("compiled", "interpreted")
+RACE = "race"
+"""The one fact that the interpreted oracle observes alone: values do not show it."""
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -35,11 +37,17 @@ class Settled:
 
     @property
     def holds(self) -> bool:
-        """Whether both oracles agree with the header: its evidence, or no fact at all."""
+        """Whether the oracles agree with the header: its evidence, or no fact at all.
+
+        Both must have answered. A race is a fact of the interpreted oracle alone.
+        """
         wanted = self.candidate.evidence
+        every = [self.facts.get(platform) for platform in PLATFORMS]
+        if wanted == RACE:
+            return None not in every and wanted in (self.facts["interpreted"] or ())
         return all(
             facts is not None and (not facts if wanted == "none" else wanted in facts)
-            for facts in (self.facts.get(platform) for platform in PLATFORMS)
+            for facts in every
         )
 
 

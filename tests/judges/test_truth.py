@@ -23,6 +23,18 @@ def test_claims_hold_and_a_false_one_does_not(tmp_path):
     assert record.read_text() == lines, "what the record has is not observed again"
 
 
+@pytest.mark.slow
+@pytest.mark.sweep
+def test_races_and_reads_outside_are_observed():
+    kinds = ("right_last", "wrong_order", "wrong_race", "wrong_outside")
+    settled = list(settle([corpus.find(f"rms_all/{kind}") for kind in kinds]))
+    assert [one.holds for one in settled] == [True] * len(kinds)
+    right, order, race, outside = (one.facts for one in settled)
+    assert right == {"compiled": (), "interpreted": ()}
+    assert order["interpreted"] == race["interpreted"] == ("race",)
+    assert "outside" in outside["compiled"]
+
+
 @pytest.mark.sweep
 def test_all_claims_hold():
     failed = [one.candidate.name for one in settle(corpus.candidates()) if not one.holds]
