@@ -39,9 +39,9 @@ def pairs_needed(effects: Sequence[float]) -> int:
 
     C. Stein, "A two-sample test for a linear hypothesis whose power is independent of the
     variance", Annals of Mathematical Statistics 16(3), 1945: the spread of a first stage fixes the
-    number of all measurements. For normal values the mean does not depend on that spread, so an
-    interval over all of them keeps its coverage. A rule that looks at each new measurement stops
-    too early, when the spread looks small by chance.
+    number of all measurements. For normal values the mean does not depend on that spread. A rule
+    that looks at each new measurement stops too early, when the spread looks small by chance.
+    `two_stage_interval` is the interval that belongs to this number.
 
     Args:
         effects: Log ratios of the first stage.
@@ -54,6 +54,21 @@ def pairs_needed(effects: Sequence[float]) -> int:
         return count
     needed = math.ceil(count * (first.half / first.width) ** 2)
     return min(TIMING.max_pairs, needed + needed % 2)
+
+
+def two_stage_interval(effects: Sequence[float]) -> LogRatioInterval:
+    """Computes the interval of all pairs, of which the first ones decided how many there are.
+
+    Pairs whose spread looks small by chance are followed by too few others, so that the spread of
+    all of them is too small as well. Stein's interval has the spread of the first stage alone; this
+    one has the wider of the two.
+
+    Args:
+        effects: Log ratios, in the order in which they were measured.
+    """
+    everything, first = interval(effects), interval(effects[: TIMING.min_pairs])
+    of_first = first.half * math.sqrt(min(1.0, TIMING.min_pairs / len(effects)))
+    return LogRatioInterval(everything.mean, max(everything.half, of_first))
 
 
 def interval(effects: Sequence[float]) -> LogRatioInterval:

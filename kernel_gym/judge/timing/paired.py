@@ -21,7 +21,11 @@ from dataclasses import dataclass, field
 from kernel_gym.devices.base import Failed, FailureKind, InfraError, TimedCall, TimedSession
 from kernel_gym.judge.attempt import Verdict
 from kernel_gym.judge.protocol import TIMING
-from kernel_gym.judge.timing.log_ratios import LogRatioInterval, interval, pairs_needed
+from kernel_gym.judge.timing.log_ratios import (
+    LogRatioInterval,
+    pairs_needed,
+    two_stage_interval,
+)
 from kernel_gym.tasks.problem import Value
 
 Ended = Failed | Verdict
@@ -51,7 +55,7 @@ class PairedResult:
     def interval(self) -> LogRatioInterval:
         """The interval of all pairs so far. It is wider if the sides had two launchers."""
         between = 0.0 if self.checks else TIMING.launcher_seconds / self.candidate_seconds
-        paired = interval(self.effects)
+        paired = two_stage_interval(self.effects)
         return LogRatioInterval(paired.mean, paired.half + between)
 
     @property

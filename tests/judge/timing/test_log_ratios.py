@@ -10,6 +10,7 @@ from kernel_gym.judge.timing.log_ratios import (
     interval,
     pairs_needed,
     quantile_of_noise,
+    two_stage_interval,
 )
 
 
@@ -44,7 +45,7 @@ def two_stages(draw, spread, truth):
     """Whether the interval of Stein's procedure covers the truth, and how many pairs it took."""
     effects = [draw.gauss(truth, spread) for _ in range(TIMING.min_pairs)]
     effects += [draw.gauss(truth, spread) for _ in range(pairs_needed(effects) - len(effects))]
-    stated = interval(effects)
+    stated = two_stage_interval(effects)
     return abs(stated.mean - truth) <= stated.half, len(effects)
 
 
@@ -52,5 +53,5 @@ def two_stages(draw, spread, truth):
 def test_the_number_of_pairs_is_fixed_so_that_intervals_keep_their_coverage(spread):
     draw = random.Random(7)
     covered, pairs = zip(*(two_stages(draw, spread, 0.02) for _ in range(1500)), strict=True)
-    assert 0.93 <= sum(covered) / len(covered) <= 0.975
+    assert 0.935 <= sum(covered) / len(covered) <= 0.975
     assert all(TIMING.min_pairs <= count <= TIMING.max_pairs for count in pairs)
