@@ -267,10 +267,10 @@ def _check_again(
     verdict, _, repeated = _judge(attempt.task.problem, expected, again)
     if verdict is not None:
         return verdict
-    for output, first, second, oracle in zip(
-        expected.outputs, outputs, repeated, expected.oracle, strict=True
+    for output, first, second, oracle, reference in zip(
+        expected.outputs, outputs, repeated, expected.oracle, expected.reference, strict=True
     ):
-        if not same_twice(first, second, oracle):
+        if not same_twice(first, second, oracle, reference):
             text = f"output {output.name!r} differs between two calls on the same data: a race"
             return Verdict(Outcome.WRONG_VALUES, text)
     return _replay_without_kernels(attempt, workload, expected)

@@ -143,9 +143,43 @@ def test_integers_are_compared_exactly():
 def test_the_same_call_twice_may_differ_by_rounding_and_no_more():
     oracle, _, result = _case()
     other = torch.nextafter(result, torch.tensor(math.inf))
-    assert same_twice(result, other, oracle)
+    assert same_twice(result, other, oracle, result)
     other[0, 0] += 1e-3
-    assert not same_twice(result, other, oracle)
+    assert not same_twice(result, other, oracle, result)
+
+
+def test_two_calls_may_add_many_terms_in_two_orders():
+    terms = torch.randn(20_000, 64, generator=torch.Generator().manual_seed(3))
+    oracle = terms.double().sum(0, keepdim=True)
+
+    def added(rows):
+        total = torch.zeros(1, 64)
+        for row in rows:
+            total += row
+        return total
+
+    halves = terms[:10_000], terms[10_000:]
+    first, second, reference = added(terms), added(terms.flip(0)), added(torch.cat(halves[::-1]))
+    assert not same_twice(first, second, oracle, oracle.float())
+    assert same_twice(first, second, oracle, reference)
+    assert not same_twice(first, second + 0.01, oracle, reference)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+def test_sums_beyond_the_end_of_the_type_are_infinite(dtype):
+    end = torch.finfo(dtype).max
+    oracle = torch.ones(4, 64, dtype=torch.float64)
+    oracle[1, 5], oracle[2, 7], oracle[3, 9] = 3 * end, -3 * end, end * (1 + 1e-9)
+    honest = oracle.to(dtype)
+    assert honest.isinf().sum() >= 2
+    assert compare_close("out", honest, oracle, honest).passed
+    for rounded in (math.inf, end):  # at the end itself a rounding decides
+        honest[3, 9] = rounded
+        assert compare_close("out", honest, oracle, honest).passed
+    for place, value in (((1, 5), end), ((1, 5), -math.inf), ((0, 0), math.inf), ((1, 6), 5.0)):
+        wrong = honest.clone()
+        wrong[place] = value
+        assert not compare_close("out", wrong, oracle, honest).passed
 
 
 def test_a_row_whose_values_cancel_is_judged_by_the_usual_error():
@@ -174,7 +208,7 @@ def test_a_row_of_which_a_relu_leaves_little_has_the_error_of_its_terms(dtype, l
     result[3, 228] += left
     result[5, 7] = left
     assert compare_close("out", result, oracle, reference).passed == passes
-    assert same_twice(reference, result, oracle) == passes
+    assert same_twice(reference, result, oracle, reference) == passes
     result = reference.clone()
     result[4] = (oracle[4] * 1.02).to(dtype)
     assert not compare_close("out", result, oracle, reference).passed
@@ -210,13 +244,13 @@ def test_the_share_that_is_right_counts_no_zeros():
 def test_results_of_one_byte_are_compared():
     oracle = torch.linspace(-200, 200, 64).double()
     result = oracle.to(torch.float8_e4m3fnuz)
-    assert same_twice(result, result.clone(), result.double())
+    assert same_twice(result, result.clone(), result.double(), result)
     moved = result.clone()
     moved[3] = 100.0
-    assert not same_twice(result, moved, result.double())
+    assert not same_twice(result, moved, result.double(), result)
     lost = result.clone()
     lost[3] = float("nan")
-    assert not same_twice(result, lost, result.double())
+    assert not same_twice(result, lost, result.double(), result)
     assert compare_close("out", result, result.double(), result).passed
     assert not compare_close("out", moved, result.double(), result).passed
 

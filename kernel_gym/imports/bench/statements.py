@@ -46,7 +46,7 @@ def same_answer(one: Sequence[torch.Tensor], other: Sequence[torch.Tensor]) -> b
     """Whether two answers to the same values agree as the judge asks of two calls."""
     if [(t.shape, t.dtype) for t in one] != [(t.shape, t.dtype) for t in other]:
         return False
-    return all(same_twice(a, b, a.double()) for a, b in zip(one, other, strict=True))
+    return all(same_twice(a, b, a.double(), a) for a, b in zip(one, other, strict=True))
 
 
 def equal_bytes(one: torch.Tensor, other: torch.Tensor) -> bool:

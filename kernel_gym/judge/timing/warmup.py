@@ -52,5 +52,5 @@ def warm_up(attempt: Attempt) -> None:
 def _judge_once(problem: Problem, expected: Expected) -> None:
     compare(problem, expected, expected.reference)
     for reference, oracle in zip(expected.reference, expected.oracle, strict=True):
-        same_twice(reference, reference.clone(), oracle)
+        same_twice(reference, reference.clone(), oracle, reference)
     share_right(expected.reference, expected.oracle)
