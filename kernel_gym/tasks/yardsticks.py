@@ -15,6 +15,8 @@ _ROWS = 64
 """Rows whose errors are enough to know how large an error is, all answers together."""
 _MOST = 8
 """The most orders of a sum."""
+_STEP_TERMS = 16
+"""Terms that a matrix unit adds in one step, of types of two bytes."""
 
 
 def farthest(oracle: torch.Tensor, answers: Sequence[torch.Tensor]) -> torch.Tensor:
@@ -100,20 +102,29 @@ def products_in_order(left: torch.Tensor, right: torch.Tensor, rows: int = _ROWS
     return total
 
 
-def products_by_matrix_units(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor | None:
+def products_by_matrix_units(left: torch.Tensor, right: torch.Tensor) -> list[torch.Tensor]:
     """Multiplies on NVIDIA's matrix units, which cut off the low bits of float32 sums.
 
     Sums that are rounded have smaller errors. So an honest kernel on such a GPU may fail against a
-    yardstick of rounded sums, if its output is float32. Source: Fasi, Higham, Mikaitis and Pranesh,
-    "Numerical behavior of NVIDIA tensor cores", 2021, section 3.
+    yardstick of rounded sums, if its output is float32. PyTorch's library splits long sums, and a
+    kernel adds all terms in one chain: each of its steps cuts off half of a last bit on average.
+    Source: Fasi, Higham, Mikaitis and Pranesh, "Numerical behavior of NVIDIA tensor cores", 2021,
+    section 3.
 
     Args:
         left: [m, terms], float16 or bfloat16.
         right: [terms, n], of the same type.
 
     Returns:
-        The products, float32[m, n]; None on other devices.
+        The products of the library, and those of one chain, each float32[m, n]; nothing on other
+        devices.
     """
     if not left.is_cuda or torch.version.hip is not None:
-        return None
-    return torch.mm(left, right, out_dtype=torch.float32)
+        return []
+    products = torch.mm(left, right, out_dtype=torch.float32)
+    return [products, products * cut_off_in_chain(left.shape[-1])]
+
+
+def cut_off_in_chain(terms: int) -> float:
+    """Returns what is left of a sum of so many terms after a chain of steps on matrix units."""
+    return 1.0 - terms / _STEP_TERMS * torch.finfo(torch.float32).eps / 4

@@ -123,9 +123,7 @@ class FusedLinearCrossEntropy(Problem):
             for i in order.split(1):
                 logits = torch.addmm(logits, wide[:, i], other[:, i].T)
             yield logits
-        products = products_by_matrix_units(x, weight.T)
-        if products is not None:
-            yield products
+        yield from products_by_matrix_units(x, weight.T)
 
     def flops(self, dims: Dims) -> int:
         """The product, and two operations for each logit."""

@@ -118,9 +118,8 @@ class Maxsim(Problem):
         scores = len(query) * len(doc)
         answers = [[row] for row in self.reference(query, doc, length)[0]]
         for tokens, of_query in zip(query, answers, strict=True):
-            products = [*products_in_order(tokens.float(), flat.float(), scores)]
-            by_unit = products_by_matrix_units(tokens, flat)
-            for part in products if by_unit is None else [*products, by_unit]:
+            products = products_in_order(tokens.float(), flat.float(), scores)
+            for part in (*products, *products_by_matrix_units(tokens, flat)):
                 by_doc = part.unflatten(1, doc.shape[:2]).movedim(1, 0)
                 of_query.append(by_doc.masked_fill(beyond, float("-inf")).amax(2).sum(1))
         honest = [torch.stack(row) for row in zip(*answers, strict=True)]
