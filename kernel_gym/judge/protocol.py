@@ -93,7 +93,10 @@ class PairedTiming:
     launcher_seconds: float = 0.3e-6
     """Most seconds that two launchers differ by. Of seven on an H200 two differed by 0.19 us."""
     beside_share: float = 0.03
-    """Largest share by which the baseline may be slower beside the candidate."""
+    """If the baseline is slower beside the candidate by a larger share, both get new launchers; if
+    it still is, the speedup is lowered by the share."""
+    max_beside_share: float = 0.1
+    """The largest share that is subtracted. Beyond it the times are void."""
     trimmed_share: float = 0.2
     """The share of effects that is cut off on each side before the mean (rule 14)."""
     confidence: float = 0.95

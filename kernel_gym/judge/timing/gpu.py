@@ -21,7 +21,7 @@ from kernel_gym.devices.base import (
     TimedSession,
 )
 from kernel_gym.judge.attempt import Attempt, Verdict, verdict_of
-from kernel_gym.judge.protocol import PLAUSIBILITY
+from kernel_gym.judge.protocol import PLAUSIBILITY, TIMING
 from kernel_gym.judge.timing.baselines import BaselineRunner
 from kernel_gym.judge.timing.deferred_checks import DeferredChecks
 from kernel_gym.judge.timing.fresh_inputs import FreshInputs
@@ -180,7 +180,7 @@ def _time_workload(
         for session in (_baseline_session(attempt), _timed(attempt.session)):
             session.renew()  # the launchers differ, or the candidate has changed one of them
         result = _compare(attempt, workload, "time again")
-        if isinstance(result, PairedResult) and result.slowed:
+        if isinstance(result, PairedResult) and result.slowed > TIMING.max_beside_share:
             text = f"the baseline is {result.slowed:.0%} slower where the candidate has run"
             return Verdict(Outcome.INVALID_TIMING, f"{text} on {workload}")
     if not isinstance(result, PairedResult):

@@ -53,10 +53,14 @@ class PairedResult:
 
     @property
     def interval(self) -> LogRatioInterval:
-        """The interval of all pairs so far. It is wider if the sides had two launchers."""
+        """The interval of all pairs so far.
+
+        It is wider if the sides had two launchers. It is lower if the baseline was slower beside
+        the candidate than alone, because the candidate may have caused it.
+        """
         between = 0.0 if self.checks else TIMING.launcher_seconds / self.candidate_seconds
         paired = two_stage_interval(self.effects)
-        return LogRatioInterval(paired.mean, paired.half + between)
+        return LogRatioInterval(paired.mean - math.log1p(self.slowed), paired.half + between)
 
     @property
     def baseline_seconds(self) -> float:

@@ -78,6 +78,14 @@ def test_a_baseline_that_stays_slow_beside_the_candidate_voids_the_times(monkeyp
     assert not attempt.fields
 
 
+def test_a_small_difference_of_both_launchers_lowers_the_speedup(monkeypatch):
+    verdict, attempt = timed(monkeypatch, 1.08 * SECONDS, 1.08 * SECONDS)
+    assert verdict is None
+    assert attempt.session.launchers == attempt.alone.launchers == 2
+    assert attempt.fields["speedup"] == pytest.approx(1.0)
+    assert attempt.fields["speedup_high"] == pytest.approx(1.0)
+
+
 def test_a_comparison_without_doubt_keeps_its_launchers(monkeypatch):
     verdict, attempt = timed(monkeypatch, SECONDS)
     assert verdict is None
