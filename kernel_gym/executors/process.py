@@ -106,10 +106,15 @@ def _serve(pipe: Connection, device: str, secret: RunSecret) -> None:
                 request: EvaluationRequest = pipe.recv()
             except (EOFError, KeyboardInterrupt):
                 return
+            answer: Evaluation | str
             try:
-                pipe.send(evaluator.evaluate(request.find(), request.source, request.seed))
+                answer = evaluator.evaluate(request.find(), request.source, request.seed)
             except Exception as error:  # told to the parent
-                pipe.send(_line(device, error))
+                answer = _line(device, error)
+            try:
+                pipe.send(answer)
+            except BrokenPipeError:  # the parent has ended
+                return
 
 
 def _line(device: str, error: Exception) -> str:
