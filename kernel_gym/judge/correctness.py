@@ -126,7 +126,16 @@ def _measure(expected: torch.Tensor, values: torch.Tensor, reference: torch.Tens
             torch.where(finite, tensor.double(), 0.0) for tensor in (y, values, reference)
         )
         oracle, error = _row_stats(y), _row_stats(values.sub(y))
-    return _Measured(wrong_class, oracle, error, _row_stats(_difference(reference, y)))
+    return _Measured(wrong_class, oracle, error, _errors_of_reference(reference, y))
+
+
+def _errors_of_reference(reference: torch.Tensor, expected: torch.Tensor) -> RowStats:
+    """Measures the reference's errors. An answer that is not finite says nothing of rounding."""
+    difference = _difference(reference, expected)
+    error = _row_stats(difference)
+    if bool(torch.isfinite(error.largest).all()):
+        return error
+    return _row_stats(torch.where(torch.isfinite(difference), difference, 0.0))
 
 
 def _difference(values: torch.Tensor, expected: torch.Tensor) -> torch.Tensor:

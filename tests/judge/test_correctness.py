@@ -233,6 +233,16 @@ def test_single_precision_sums_may_differ_by_their_order():
     assert not compare_close("out", result * (1 + 1e-6), oracle, reference).passed
 
 
+@pytest.mark.parametrize("lost", [math.inf, math.nan])
+def test_a_reference_that_overflows_excuses_nobody(lost):
+    oracle, reference, result = _case()
+    reference[2, 3] = lost
+    assert compare_close("out", result, oracle, reference).passed
+    result[2, 5] += 1.0
+    assert not compare_close("out", result, oracle, reference).passed
+    assert not same_twice(result, result + 1.0, oracle, reference)
+
+
 def test_the_share_that_is_right_counts_no_zeros():
     oracle = torch.tensor([0.0, 0.0, 1.0, 2.0, 3.0, 4.0], dtype=torch.float64)
     result = torch.tensor([0.0, 0.0, 1.0, 2.0, 3.0, 9.0])
