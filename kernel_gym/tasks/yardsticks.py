@@ -7,10 +7,12 @@ such problems compute several honest answers, with other orders of sums or other
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 
+Attention = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+"""A function of scores [..., queries, keys] and values [..., keys, width]."""
 _ROWS = 64
 """Rows whose errors are enough to know how large an error is, all answers together."""
 _MOST = 8
@@ -62,6 +64,25 @@ def divided_last(scores: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
     weights = torch.exp(scores - scores.amax(-1, keepdim=True))
     rounded = weights[..., : values.shape[-2]].to(values.dtype).float()
     return (torch.matmul(rounded, values.float()) / weights.sum(-1, keepdim=True)).to(values.dtype)
+
+
+def softmax_attention(scores: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
+    """Attends in the type of the scores, [..., queries, keys]; values are [..., keys, width]."""
+    return torch.softmax(scores, dim=-1) @ values.to(scores.dtype)
+
+
+def farthest_attention(
+    reference: torch.Tensor, attended: Callable[[Attention, torch.dtype], torch.Tensor]
+) -> torch.Tensor:
+    """Returns the reference, or the result of `divided_last` where that is farther from float32.
+
+    Args:
+        reference: What PyTorch gives.
+        attended: Attends by a function, with scores of a type.
+    """
+    exact = attended(softmax_attention, torch.float32)
+    last = attended(divided_last, torch.float32).to(reference.dtype)
+    return farthest(exact, (reference, last))
 
 
 def column_sums(terms: torch.Tensor) -> list[torch.Tensor]:

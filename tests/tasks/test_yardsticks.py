@@ -219,3 +219,21 @@ def test_weights_of_a_sink_count_in_the_sum_only(seed):
     assert (yardstick != reference).any()
     assert compare_close("out", yardstick, oracle, reference).worst < 3
     assert not compare_close("out", reference * 1.02, oracle, yardstick).passed
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["alibi", "bidirectional", "causal", "cross", "gqa", "prefix", "sliding_window", "varlen"],
+)
+def test_attention_may_divide_first_or_last(kind):
+    problem = get_problem(f"{kind}_attention")
+    workload = train_workloads(problem, Scale.SIM)[0]
+    inputs = make_inputs(problem, workload, 7)
+    (oracle,), (yardstick,) = problem.oracle(**inputs), problem.yardstick(**inputs)
+    (reference,) = problem.reference(**inputs)
+    moved = yardstick != reference
+    assert moved.any()
+    nearer = (yardstick.double() - oracle).abs() < 0.99 * (reference.double() - oracle).abs()
+    assert nearer.double().mean() < 0.001
+    assert compare_close("out", reference, oracle, yardstick).passed
+    assert not compare_close("out", reference * 1.02, oracle, yardstick).passed

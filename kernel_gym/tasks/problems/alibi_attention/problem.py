@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from functools import partial
 
 import torch
 import torch.nn.functional as F
@@ -19,6 +20,7 @@ from kernel_gym.tasks.problem import (
     points,
 )
 from kernel_gym.tasks.workload import Workload
+from kernel_gym.tasks.yardsticks import Attention, farthest_attention, softmax_attention
 
 
 class AlibiAttention(Problem):
@@ -103,16 +105,7 @@ class AlibiAttention(Problem):
         self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, slope: torch.Tensor, scale: float
     ) -> tuple[torch.Tensor, ...]:
         """With the score matrix of one head at a time, in fp64."""
-        seq = q.shape[2]
-        place = torch.arange(seq, device=q.device)
-        out = torch.empty(q.shape, dtype=torch.float64, device=q.device)
-        for b, h in itertools.product(range(q.shape[0]), range(q.shape[1])):
-            scores = q[b, h].double() @ k[b, h].double().mT * scale + slope[h].double() * (
-                place[None, :] - place[:, None]
-            )
-            scores = scores.masked_fill(place[None, :] > place[:, None], float("-inf"))
-            out[b, h] = torch.softmax(scores, dim=-1) @ v[b, h].double()
-        return (out,)
+        return (self._attended(q, k, v, slope, scale, softmax_attention, torch.float64),)
 
     def reference(
         self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, slope: torch.Tensor, scale: float
@@ -122,6 +115,32 @@ class AlibiAttention(Problem):
         far = place[None, :] - place[:, None]
         bias = torch.where(far > 0, float("-inf"), slope[:, None, None] * far).to(q.dtype)
         return (F.scaled_dot_product_attention(q, k, v, attn_mask=bias[None], scale=scale),)
+
+    def yardstick(
+        self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, slope: torch.Tensor, scale: float
+    ) -> tuple[torch.Tensor, ...]:
+        """The reference, and weights that are rounded before they are divided by their sum."""
+        (reference,) = self.reference(q, k, v, slope, scale)
+        return (farthest_attention(reference, partial(self._attended, q, k, v, slope, scale)),)
+
+    def _attended(
+        self,
+        q: torch.Tensor,
+        k: torch.Tensor,
+        v: torch.Tensor,
+        slope: torch.Tensor,
+        scale: float,
+        attend: Attention,
+        dtype: torch.dtype,
+    ) -> torch.Tensor:
+        """Attends head by head."""
+        place = torch.arange(q.shape[2], device=q.device)
+        far = place[None, :] - place[:, None]
+        out = torch.empty(q.shape, dtype=torch.float64, device=q.device)
+        for b, h in itertools.product(range(q.shape[0]), range(q.shape[1])):
+            scores = q[b, h].to(dtype) @ k[b, h].to(dtype).mT * scale + slope[h].to(dtype) * far
+            out[b, h] = attend(scores.masked_fill(far > 0, float("-inf")), v[b, h])
+        return out
 
     def flops(self, dims: Dims) -> int:
         """Two products over the lower triangle of the scores, diagonal included."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 import torch.nn.functional as F
 
@@ -17,6 +19,7 @@ from kernel_gym.tasks.problem import (
     points,
 )
 from kernel_gym.tasks.workload import Workload
+from kernel_gym.tasks.yardsticks import Attention, farthest_attention, softmax_attention
 
 SCORES = 1 << 25
 """Entries of score matrices that the oracle has at one time."""
@@ -73,21 +76,39 @@ class CausalAttention(Problem):
         self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float
     ) -> tuple[torch.Tensor, ...]:
         """With the score matrices of a few heads at a time, in fp64."""
-        seq, step = q.shape[-2], max(1, SCORES // q.shape[-2] ** 2)
-        later = torch.ones(seq, seq, dtype=torch.bool, device=q.device).triu(1)
-        heads = (t.reshape(-1, seq, t.shape[-1]).split(step) for t in (q, k, v))
-        out = []
-        for queries, keys, values in zip(*heads, strict=True):
-            scores = (queries.double() * scale) @ keys.double().mT
-            weights = scores.masked_fill_(later, float("-inf")).softmax(-1)
-            out.append(weights @ values.double())
-        return (torch.cat(out).view(q.shape),)
+        return (self._attended(q, k, v, scale, softmax_attention, torch.float64),)
 
     def reference(
         self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float
     ) -> tuple[torch.Tensor, ...]:
         """One PyTorch call."""
         return (F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=scale),)
+
+    def yardstick(
+        self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float
+    ) -> tuple[torch.Tensor, ...]:
+        """The reference, and weights that are rounded before they are divided by their sum."""
+        (reference,) = self.reference(q, k, v, scale)
+        return (farthest_attention(reference, partial(self._attended, q, k, v, scale)),)
+
+    def _attended(
+        self,
+        q: torch.Tensor,
+        k: torch.Tensor,
+        v: torch.Tensor,
+        scale: float,
+        attend: Attention,
+        dtype: torch.dtype,
+    ) -> torch.Tensor:
+        """Attends some heads at a time."""
+        seq, step = q.shape[-2], max(1, SCORES // q.shape[-2] ** 2)
+        later = torch.ones(seq, seq, dtype=torch.bool, device=q.device).triu(1)
+        heads = (t.reshape(-1, seq, t.shape[-1]).split(step) for t in (q, k, v))
+        out = []
+        for queries, keys, values in zip(*heads, strict=True):
+            scores = (queries.to(dtype) * scale) @ keys.to(dtype).mT
+            out.append(attend(scores.masked_fill_(later, float("-inf")), values))
+        return torch.cat(out).view(q.shape)
 
     def flops(self, dims: Dims) -> int:
         """Two products over the lower triangle of the scores, diagonal included."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from functools import partial
 
 import torch
 import torch.nn.functional as F
@@ -19,6 +20,7 @@ from kernel_gym.tasks.problem import (
     points,
 )
 from kernel_gym.tasks.workload import Workload
+from kernel_gym.tasks.yardsticks import Attention, farthest_attention, softmax_attention
 
 
 class CrossAttention(Problem):
@@ -108,17 +110,36 @@ class CrossAttention(Problem):
         self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float
     ) -> tuple[torch.Tensor, ...]:
         """With the score matrix of one head at a time, in fp64."""
-        out = torch.empty(q.shape, dtype=torch.float64, device=q.device)
-        for b, h in itertools.product(range(q.shape[0]), range(q.shape[1])):
-            scores = q[b, h].double() @ k[b, h].double().mT * scale
-            out[b, h] = torch.softmax(scores, dim=-1) @ v[b, h].double()
-        return (out,)
+        return (self._attended(q, k, v, scale, softmax_attention, torch.float64),)
 
     def reference(
         self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float
     ) -> tuple[torch.Tensor, ...]:
         """One PyTorch call."""
         return (F.scaled_dot_product_attention(q, k, v, scale=scale),)
+
+    def yardstick(
+        self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float
+    ) -> tuple[torch.Tensor, ...]:
+        """The reference, and weights that are rounded before they are divided by their sum."""
+        (reference,) = self.reference(q, k, v, scale)
+        return (farthest_attention(reference, partial(self._attended, q, k, v, scale)),)
+
+    def _attended(
+        self,
+        q: torch.Tensor,
+        k: torch.Tensor,
+        v: torch.Tensor,
+        scale: float,
+        attend: Attention,
+        dtype: torch.dtype,
+    ) -> torch.Tensor:
+        """Attends head by head."""
+        out = torch.empty(q.shape, dtype=torch.float64, device=q.device)
+        for b, h in itertools.product(range(q.shape[0]), range(q.shape[1])):
+            scores = q[b, h].to(dtype) @ k[b, h].to(dtype).mT * scale
+            out[b, h] = attend(scores, v[b, h])
+        return out
 
     def flops(self, dims: Dims) -> int:
         """Two products over all pairs of query and key."""

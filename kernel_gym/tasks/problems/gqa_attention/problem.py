@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from functools import partial
 
 import torch
 import torch.nn.functional as F
@@ -19,6 +20,7 @@ from kernel_gym.tasks.problem import (
     points,
 )
 from kernel_gym.tasks.workload import Workload
+from kernel_gym.tasks.yardsticks import Attention, farthest_attention, softmax_attention
 
 
 class GqaAttention(Problem):
@@ -81,14 +83,7 @@ class GqaAttention(Problem):
         self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float
     ) -> tuple[torch.Tensor, ...]:
         """With the score matrix of one head at a time, in fp64."""
-        seq, group = q.shape[2], q.shape[1] // k.shape[1]
-        later = torch.ones(seq, seq, dtype=torch.bool, device=q.device).triu(1)
-        out = torch.empty(q.shape, dtype=torch.float64, device=q.device)
-        for b, h in itertools.product(range(q.shape[0]), range(q.shape[1])):
-            scores = q[b, h].double() @ k[b, h // group].double().t() * scale
-            weights = torch.softmax(scores.masked_fill(later, float("-inf")), dim=-1)
-            out[b, h] = weights @ v[b, h // group].double()
-        return (out,)
+        return (self._attended(q, k, v, scale, softmax_attention, torch.float64),)
 
     def reference(
         self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float
@@ -97,6 +92,31 @@ class GqaAttention(Problem):
         return (
             F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=scale, enable_gqa=True),
         )
+
+    def yardstick(
+        self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float
+    ) -> tuple[torch.Tensor, ...]:
+        """The reference, and weights that are rounded before they are divided by their sum."""
+        (reference,) = self.reference(q, k, v, scale)
+        return (farthest_attention(reference, partial(self._attended, q, k, v, scale)),)
+
+    def _attended(
+        self,
+        q: torch.Tensor,
+        k: torch.Tensor,
+        v: torch.Tensor,
+        scale: float,
+        attend: Attention,
+        dtype: torch.dtype,
+    ) -> torch.Tensor:
+        """Attends head by head."""
+        seq, group = q.shape[2], q.shape[1] // k.shape[1]
+        later = torch.ones(seq, seq, dtype=torch.bool, device=q.device).triu(1)
+        out = torch.empty(q.shape, dtype=torch.float64, device=q.device)
+        for b, h in itertools.product(range(q.shape[0]), range(q.shape[1])):
+            scores = q[b, h].to(dtype) @ k[b, h // group].to(dtype).mT * scale
+            out[b, h] = attend(scores.masked_fill(later, float("-inf")), v[b, h // group])
+        return out
 
     def flops(self, dims: Dims) -> int:
         """Two products over the lower triangle of the scores, diagonal included."""

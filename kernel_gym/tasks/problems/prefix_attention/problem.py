@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from functools import partial
 
 import torch
 import torch.nn.functional as F
@@ -19,6 +20,7 @@ from kernel_gym.tasks.problem import (
     points,
 )
 from kernel_gym.tasks.workload import Workload
+from kernel_gym.tasks.yardsticks import Attention, farthest_attention, softmax_attention
 
 
 class PrefixAttention(Problem):
@@ -113,16 +115,7 @@ class PrefixAttention(Problem):
         self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, prefix: torch.Tensor, scale: float
     ) -> tuple[torch.Tensor, ...]:
         """With the score matrix of one head at a time, in fp64."""
-        seq, group = q.shape[2], q.shape[1] // k.shape[1]
-        place = torch.arange(seq, device=q.device)
-        out = torch.empty(q.shape, dtype=torch.float64, device=q.device)
-        for b, h in itertools.product(range(q.shape[0]), range(q.shape[1])):
-            scores = q[b, h].double() @ k[b, h // group].double().mT * scale
-            scores = scores.masked_fill(
-                (place[None, :] > place[:, None]) & (place[None, :] >= prefix[b]), float("-inf")
-            )
-            out[b, h] = torch.softmax(scores, dim=-1) @ v[b, h // group].double()
-        return (out,)
+        return (self._attended(q, k, v, prefix, scale, softmax_attention, torch.float64),)
 
     def reference(
         self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, prefix: torch.Tensor, scale: float
@@ -134,6 +127,33 @@ class PrefixAttention(Problem):
             q, k, v, attn_mask=visible[:, None], scale=scale, enable_gqa=True
         )
         return (out,)
+
+    def yardstick(
+        self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, prefix: torch.Tensor, scale: float
+    ) -> tuple[torch.Tensor, ...]:
+        """The reference, and weights that are rounded before they are divided by their sum."""
+        (reference,) = self.reference(q, k, v, prefix, scale)
+        return (farthest_attention(reference, partial(self._attended, q, k, v, prefix, scale)),)
+
+    def _attended(
+        self,
+        q: torch.Tensor,
+        k: torch.Tensor,
+        v: torch.Tensor,
+        prefix: torch.Tensor,
+        scale: float,
+        attend: Attention,
+        dtype: torch.dtype,
+    ) -> torch.Tensor:
+        """Attends head by head."""
+        group, place = q.shape[1] // k.shape[1], torch.arange(q.shape[2], device=q.device)
+        later = place[None, :] > place[:, None]
+        out = torch.empty(q.shape, dtype=torch.float64, device=q.device)
+        for b, h in itertools.product(range(q.shape[0]), range(q.shape[1])):
+            scores = q[b, h].to(dtype) @ k[b, h // group].to(dtype).mT * scale
+            scores = scores.masked_fill(later & (place >= prefix[b]), float("-inf"))
+            out[b, h] = attend(scores, v[b, h // group])
+        return out
 
     def flops(self, dims: Dims) -> int:
         """Two products over the lower triangle of the scores, diagonal included."""

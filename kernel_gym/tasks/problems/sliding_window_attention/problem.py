@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from functools import partial
 
 import torch
 import torch.nn.functional as F
@@ -19,6 +20,7 @@ from kernel_gym.tasks.problem import (
     points,
 )
 from kernel_gym.tasks.workload import Workload
+from kernel_gym.tasks.yardsticks import Attention, farthest_attention, softmax_attention
 
 _AXES = ("batch", "heads", "seq", "head_dim")
 
@@ -83,15 +85,7 @@ class SlidingWindowAttention(Problem):
         self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, window: int, scale: float
     ) -> tuple[torch.Tensor, ...]:
         """With the score matrix of one head at a time, in fp64."""
-        place = torch.arange(q.shape[2], device=q.device)
-        back = place[:, None] - place
-        hidden = (back < 0) | (back >= window)
-        out = torch.empty(q.shape, dtype=torch.float64, device=q.device)
-        for b, h in itertools.product(range(q.shape[0]), range(q.shape[1])):
-            scores = q[b, h].double() @ k[b, h].double().t() * scale
-            weights = torch.softmax(scores.masked_fill(hidden, float("-inf")), dim=-1)
-            out[b, h] = weights @ v[b, h].double()
-        return (out,)
+        return (self._attended(q, k, v, window, scale, softmax_attention, torch.float64),)
 
     def reference(
         self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, window: int, scale: float
@@ -101,6 +95,33 @@ class SlidingWindowAttention(Problem):
         back = place[:, None] - place
         visible = (back >= 0) & (back < window)
         return (F.scaled_dot_product_attention(q, k, v, attn_mask=visible, scale=scale),)
+
+    def yardstick(
+        self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, window: int, scale: float
+    ) -> tuple[torch.Tensor, ...]:
+        """The reference, and weights that are rounded before they are divided by their sum."""
+        (reference,) = self.reference(q, k, v, window, scale)
+        return (farthest_attention(reference, partial(self._attended, q, k, v, window, scale)),)
+
+    def _attended(
+        self,
+        q: torch.Tensor,
+        k: torch.Tensor,
+        v: torch.Tensor,
+        window: int,
+        scale: float,
+        attend: Attention,
+        dtype: torch.dtype,
+    ) -> torch.Tensor:
+        """Attends head by head."""
+        place = torch.arange(q.shape[2], device=q.device)
+        back = place[:, None] - place
+        hidden = (back < 0) | (back >= window)
+        out = torch.empty(q.shape, dtype=torch.float64, device=q.device)
+        for b, h in itertools.product(range(q.shape[0]), range(q.shape[1])):
+            scores = q[b, h].to(dtype) @ k[b, h].to(dtype).mT * scale
+            out[b, h] = attend(scores.masked_fill(hidden, float("-inf")), v[b, h])
+        return out
 
     def flops(self, dims: Dims) -> int:
         """Two products over the visible scores."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from functools import partial
 
 import torch
 import torch.nn.functional as F
@@ -19,6 +20,7 @@ from kernel_gym.tasks.problem import (
     points,
 )
 from kernel_gym.tasks.workload import Workload
+from kernel_gym.tasks.yardsticks import Attention, farthest_attention, softmax_attention
 
 
 class VarlenAttention(Problem):
@@ -82,22 +84,10 @@ class VarlenAttention(Problem):
         return {"q": q, "k": k, "v": v, "starts": starts.int(), **self.scalars(workload)}
 
     def oracle(
-        self,
-        q: torch.Tensor,
-        k: torch.Tensor,
-        v: torch.Tensor,
-        starts: torch.Tensor,
-        scale: float,
+        self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, starts: torch.Tensor, scale: float
     ) -> tuple[torch.Tensor, ...]:
         """Sequence by sequence, in fp64."""
-        out = torch.empty(q.shape, dtype=torch.float64, device=q.device)
-        for first, end in itertools.pairwise(starts.tolist()):
-            mine = (x[first:end].double().transpose(0, 1) for x in (q, k, v))
-            queries, keys, values = mine
-            later = torch.ones(end - first, end - first, dtype=torch.bool, device=q.device).triu(1)
-            scores = (queries @ keys.mT * scale).masked_fill(later, float("-inf"))
-            out[first:end] = (torch.softmax(scores, dim=-1) @ values).transpose(0, 1)
-        return (out,)
+        return (self._attended(q, k, v, starts, scale, softmax_attention, torch.float64),)
 
     def reference(
         self,
@@ -119,6 +109,35 @@ class VarlenAttention(Problem):
             scale=scale,
         )
         return (out[0].transpose(0, 1).contiguous(),)
+
+    def yardstick(
+        self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, starts: torch.Tensor, scale: float
+    ) -> tuple[torch.Tensor, ...]:
+        """The reference, and weights that are rounded before they are divided by their sum."""
+        (reference,) = self.reference(q, k, v, starts, scale)
+        return (farthest_attention(reference, partial(self._attended, q, k, v, starts, scale)),)
+
+    def _attended(
+        self,
+        q: torch.Tensor,
+        k: torch.Tensor,
+        v: torch.Tensor,
+        starts: torch.Tensor,
+        scale: float,
+        attend: Attention,
+        dtype: torch.dtype,
+    ) -> torch.Tensor:
+        """Attends sequence by sequence."""
+        out = torch.empty(q.shape, dtype=torch.float64, device=q.device)
+        for first, end in itertools.pairwise(starts.tolist()):
+            if first == end:
+                continue
+            queries, keys, values = (x[first:end].transpose(0, 1) for x in (q, k, v))
+            later = torch.ones(end - first, end - first, dtype=torch.bool, device=q.device).triu(1)
+            scores = queries.to(dtype) @ keys.to(dtype).mT * scale
+            scores = scores.masked_fill(later, float("-inf"))
+            out[first:end] = attend(scores, values).transpose(0, 1)
+        return out
 
     def flops(self, dims: Dims) -> int:
         """Two products over the lower triangles of equal sequences, which are the least."""
