@@ -38,6 +38,7 @@ def compare(
     """Compare runs with the first, over the tasks that both played. Exit code 1: one is unfinished.
 
     Intervals are paired bootstraps over tasks; one that holds no change is no evidence of one.
+    Lines below the table name what else differs, such as the secret that draws data and shapes.
     Attempts that a stopped or running run has not ended do not count.
 
     The second path may be what a suite's evaluator has left: a run folder of AgentKernelArena,
@@ -123,6 +124,9 @@ def _show(first: RunStore, other: RunStore, found: Comparison) -> None:
     title = f"{other.folder} against {first.folder}, {len(found.tasks)} tasks{mark}"
     console.print(title, style="bold", highlight=False, markup=False, soft_wrap=True)
     console.print(_table(found))
+    for one in found.differences:
+        line = f"{one.name} differs, {one.before} and {one.after}: {one.effect}"
+        console.print(line, highlight=False, markup=False, soft_wrap=True)
 
 
 def _table(found: Comparison) -> Table:
