@@ -19,6 +19,7 @@ from kernel_gym.commands.common import (
     print_json,
 )
 from kernel_gym.commands.metrics_table import described
+from kernel_gym.commands.tables import folding_table
 
 if TYPE_CHECKING:
     from kernel_gym.analysis.compare import Comparison
@@ -97,9 +98,7 @@ def _beside(folder: Path, path: Path, json: bool) -> None:
     if json:
         print_json(rows)
         return
-    table = Table(box=box.SIMPLE)
-    for header in ("task", "sample", "our judge", "speedup", "their evaluator", "speedup"):
-        table.add_column(header, overflow="fold")
+    table = folding_table("task", "sample", "our judge", "speedup", "their evaluator", "speedup")
     for row in rows:
         theirs = "right" if row["their_right"] else "wrong" if row["their_call"] else "fails"
         speedups = [row["speedup"], row["their_speedup"]]

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
-from rich.table import Table
 
 from kernel_gym import triton_versions
 from kernel_gym.commands.common import (
@@ -19,6 +18,7 @@ from kernel_gym.commands.common import (
     note,
     print_json,
 )
+from kernel_gym.commands.tables import folding_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -153,9 +153,7 @@ def _as_dict(device: DeviceStatus) -> dict[str, object]:
 
 def _show(devices: list[DeviceStatus]) -> None:
     console.print("  ".join(f"{name} {found}" for name, found in versions().items()))
-    table = Table()
-    for header in ("device", "arch", "usable", "times", "languages"):
-        table.add_column(header)
+    table = folding_table("device", "arch", "usable", "times", "languages")
     for device in devices:
         usable = "[green]yes[/]" if device.usable else "[red]no[/]"
         table.add_row(
