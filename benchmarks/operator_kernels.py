@@ -42,7 +42,7 @@ class OperatorRow(Record):
 
     @property
     def case(self) -> tuple[str, tuple[int, int], str]:
-        """What tells this row from the others."""
+        """Operator, size and type, which no other row has."""
         return self.operator, self.size, self.dtype
 
     @property

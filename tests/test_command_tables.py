@@ -92,10 +92,10 @@ def test_the_lines_of_a_profile_end_with_their_line_numbers():
 
 def test_tables_are_made_in_one_place():
     folders = (ROOT / "kernel_gym" / "commands", ROOT / "benchmarks")
-    found = {
+    modules = {
         path.name
         for folder in folders
         for path in folder.rglob("*.py")
         if re.search(r"\bTable\(", path.read_text(encoding="utf-8"))
     }
-    assert found == BY_HAND
+    assert modules == BY_HAND

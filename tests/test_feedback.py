@@ -37,6 +37,15 @@ def test_a_passing_kernel_reads_its_times_and_facts():
     assert "does not carry over" in text
 
 
+def test_ratios_that_count_as_limits_are_named():
+    rows = [workload(speedup=40.0), workload(speedup=2.0), workload(Split.UNSEEN, speedup=0.01)]
+    text = feedback(TASK, passing(4.5, 0.1).model_copy(update={"workloads": tuple(rows)}))
+    limits = "ratios are beyond 0.1x to 10x and count as these limits."
+    assert f"Speedup over the baseline: 4.5x (modelled). 1 of 2 {limits}" in text
+    assert f"1 of 1 {limits}" in text.split("On unseen workloads")[1]
+    assert "count as" not in feedback(TASK, passing(2.0, 0.9))
+
+
 def test_measured_times_are_called_measured():
     text = feedback(TASK, passing(2.0, 2.0).model_copy(update={"clock": Clock.MEASURED}))
     assert "measured" in text

@@ -1,4 +1,4 @@
-"""What two runs have different, beside what is compared: a change may come from it."""
+"""Differences of two runs beside their policies, from which a change may come."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ def differences(first: RunStore, other: RunStore) -> tuple[Difference, ...]:
     """
     sides = [_facts(store) for store in (first, other)]
     names = dict.fromkeys(name for side in sides for name in side)
-    found = []
+    rows = []
     for name in names:
         (before, effect), (after, other_effect) = (side.get(name, (NONE, "")) for side in sides)
         if before != after:
-            found.append(Difference(name, before, after, effect or other_effect))
+            rows.append(Difference(name, before, after, effect or other_effect))
     if first.config.seed is None and other.config.seed is None and _seeds(first) != _seeds(other):
-        found.append(Difference("seed", NONE, NONE, DRAWS))
-    return tuple(found)
+        rows.append(Difference("seed", NONE, NONE, DRAWS))
+    return tuple(rows)
 
 
 def _seeds(store: RunStore) -> set[int | None]:

@@ -11,7 +11,7 @@ from rich.table import Table
 def folding_table(
     *headers: str, right: Collection[str] = (), whole: Collection[str] = (), title: str = ""
 ) -> Table:
-    """Returns an empty table. Its cells go on in the next line where they do not fit.
+    """Returns an empty table. A cell that does not fit continues in the next line.
 
     Args:
         headers: The names of the columns. The first one tells the rows apart.

@@ -163,7 +163,7 @@ def message_in(answer: object) -> str:
 
 
 def failure_text(status: int, answer: object) -> str:
-    """What failed, in the words of somebody who waits for a model.
+    """Returns the failure in the words of somebody who waits for a model.
 
     Args:
         status: The status of the server; 0 for no answer.

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from kernel_gym.admission.values import PASSES, check_values
+from kernel_gym.analysis.summary import geometric_mean
 from kernel_gym.evaluator import Evaluator
 from kernel_gym.feedback import HEADLINE
 from kernel_gym.formatting import describe, factor
@@ -182,13 +183,14 @@ def _kernel(claim: Claim, evaluator: Evaluator, kept: dict[str, Evaluation]) -> 
         kept["against_torch"] = against
         checks.append(_against_torch(against, torch_error))
     if stated is not None:
-        text = f"claimed {factor(stated)}, found {factor(evaluation.speedup)}"
+        reached = _without_limits(evaluation)
+        text = f"claimed {factor(stated)}, found {factor(reached)}"
         checks.append(
             _told(
                 "the claimed factor is reached",
                 text,
-                (evaluation.speedup or 0.0) >= CLAIM_SHARE * stated,
-                (evaluation.speedup or 0.0) * error >= CLAIM_SHARE * stated,
+                reached >= CLAIM_SHARE * stated,
+                reached * error >= CLAIM_SHARE * stated,
             )
         )
     return checks
@@ -199,6 +201,12 @@ CLAIM_SHARE = 0.95
 DERIVED_SHARE = 0.5
 """The share of the logarithm of the claimed gain that must remain on derived shapes. A kernel that
 is faster on its author's shapes alone would pass with a gain that no user sees."""
+
+
+def _without_limits(evaluation: Evaluation) -> float:
+    """The mean gain on the claimed shapes, which a speedup would cut at ten."""
+    ratios = (w.speedup for w in evaluation.by_split(Split.TRAIN) if w.timed)
+    return geometric_mean(ratios) or 0.0
 
 
 def _told(name: str, text: str, holds: bool, explained: bool) -> CardStatement:

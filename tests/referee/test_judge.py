@@ -19,6 +19,7 @@ from kernel_gym.referee.judge import (
     _domain,
     _faster,
     _ruling,
+    _without_limits,
 )
 from kernel_gym.tasks.workload import Split
 from tests.records import failure, passing, workload
@@ -141,6 +142,12 @@ def test_a_miss_is_open_only_if_the_error_of_the_clocks_explains_all_of_it(
 ):
     checks = _faster(timed(claimed, derived), "eager PyTorch", None, error)
     assert [check.holds for check in checks] == holds
+
+
+def test_the_claimed_factor_is_compared_with_a_gain_beyond_the_limits_of_a_speedup():
+    rows = (workload(speedup=20.0), workload(speedup=80.0), workload(Split.UNSEEN, speedup=3.0))
+    record = passing(10.0, 3.0).model_copy(update={"workloads": rows})
+    assert _without_limits(record) == pytest.approx(40.0)
 
 
 def statements(*holds):
