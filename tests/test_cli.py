@@ -56,6 +56,10 @@ def test_help_has_an_example(command):
     assert "kernel-gym " + command in run(command, "--help").output
 
 
+def test_the_help_says_how_a_model_of_a_server_is_named():
+    assert "#NAME" in run("eval", "--help").output
+
+
 def test_doctor_tells_devices_and_versions():
     data = json.loads(run("doctor", "--json").stdout)
     assert data["devices"][0]["name"] == DEVICE
