@@ -11,6 +11,7 @@ from benchmarks import (
     installation,
     language_cost,
     leaderboard,
+    operator_kernels,
     operators,
     page,
     paper,
@@ -46,6 +47,7 @@ app.command()(clock)
 app.command()(transposes.transposes)
 app.command()(draws.draws)
 app.command()(operators.operators)
+app.command()(operator_kernels.operator_kernels)
 app.command()(scale.scale)
 app.command()(compiled_graphs.compiled_graphs)
 app.command()(compiled_tasks.compiled_tasks)

@@ -108,7 +108,10 @@ def _run(gpu: Simulation, number: int, seed: int) -> GraphRow:
     try:
         compiled = torch.compile(graph, dynamic=False)
         update: dict[str, Any] = {"error": _error(compiled(x, y), graph(x, y))}
-        update |= {"eager": _seconds(gpu, graph, x, y), "compiled": _seconds(gpu, compiled, x, y)}
+        update |= {
+            "eager": modelled_seconds(gpu, graph, x, y),
+            "compiled": modelled_seconds(gpu, compiled, x, y),
+        }
     except Exception as failure:  # Inductor raises errors of many kinds
         update = {"failed": f"{type(failure).__name__}: {failure}"[:200]}
     return row.model_copy(update={**update, "cpu_seconds": time.process_time() - start})
@@ -189,7 +192,8 @@ def _error(answer: torch.Tensor, expected: torch.Tensor) -> float:
     return float((answer.double() - expected.double()).abs().max() / scale)
 
 
-def _seconds(gpu: Simulation, call: Callable, *args: torch.Tensor) -> float:
+def modelled_seconds(gpu: Simulation, call: Callable, *args: torch.Tensor) -> float:
+    """Returns the modelled seconds of one call on the simulated GPU."""
     before = gpu.seconds
     call(*args)
     return gpu.seconds - before

@@ -31,6 +31,7 @@ from benchmarks.figures import (
 from benchmarks.renewal import NewEntry, entry_maker, rounded, store
 from kernel_gym.commands.bench.evaluation import Seconds, measure_each
 from kernel_gym.commands.common import JsonOption, console, note, one_line_errors, print_json
+from kernel_gym.commands.tables import folding_table
 from kernel_gym.errors import InputError
 from kernel_gym.exploits.loader import with_double_block
 from kernel_gym.extras import missing_extra
@@ -221,9 +222,9 @@ def _by_language(rows: Sequence[LanguageCost]) -> dict[str, list[LanguageCost]]:
 
 def cost_table(rows: Sequence[LanguageCost], missing: Mapping[str, str]) -> Table:
     """Returns the table: means over problems in processor seconds, or what a language lacks."""
-    table = Table(title=f"Processor seconds of an evaluation on {DEVICE}")
-    for header in ("language", "first on a machine", "build, cold", "build, warm", "rest", "lacks"):
-        table.add_column(header, justify="left" if header in ("language", "lacks") else "right")
+    numbers = ("first on a machine", "build, cold", "build, warm", "rest")
+    title = f"Processor seconds of an evaluation on {DEVICE}"
+    table = folding_table("language", *numbers, "lacks", right=numbers, title=title)
     for language, some in _by_language(rows).items():
         means = (statistics.mean(getattr(row, name) for row in some) for name in _SHORT)
         table.add_row(language, f"{some[0].first:.2f}", *(f"{mean:.2f}" for mean in means), "")

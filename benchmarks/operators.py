@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 from rich.progress import track
-from rich.table import Table
 
 from kernel_gym.commands.common import FAILED, JsonOption, console, messages, note, print_json
+from kernel_gym.commands.tables import folding_table
 
 
 def operators(
@@ -47,11 +47,9 @@ def operators(
     if json:
         print_json({"rho": rho, "problems": [vars(row) for row in rows]})
         return
-    table = Table(
-        title=f"head-room over PyTorch: measured on {measured} and modelled for {MI300X.name}"
-    )
-    for header in ("problem", "measured", "modelled"):
-        table.add_column(header, justify="left" if header == "problem" else "right")
+    title = f"head-room over PyTorch: measured on {measured} and modelled for {MI300X.name}"
+    numbers = ("measured", "modelled")
+    table = folding_table("problem", *numbers, right=numbers, title=title)
     for row in sorted(rows, key=lambda r: r.measured):
         table.add_row(row.problem, f"{row.measured:.1f}", f"{row.modelled:.1f}")
     console.print(table)

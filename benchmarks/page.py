@@ -24,7 +24,13 @@ _PAGES = {
     "benchmarks-simulator.md": (
         "Benchmarks: speed and accuracy",
         (
-            *("simulator-speed", "compiled-graphs", "compiled-tasks", "torch-device"),
+            *(
+                "simulator-speed",
+                "compiled-graphs",
+                "compiled-tasks",
+                "operator-kernels",
+                "torch-device",
+            ),
             *("evaluation-cost", "throughput-gpu", "timing-accuracy", "draws"),
         ),
     ),

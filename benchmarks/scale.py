@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.progress import track
-from rich.table import Table
 
 from kernel_gym.commands.common import (
     JsonOption,
@@ -21,6 +20,7 @@ from kernel_gym.commands.common import (
     one_line_errors,
     print_json,
 )
+from kernel_gym.commands.tables import folding_table
 
 if TYPE_CHECKING:
     from benchmarks.sleeping import Load
@@ -208,10 +208,8 @@ def _clocks() -> tuple[float, float, float, float]:
 
 def _show(executor: str, load: Load, found: Sequence[ScalePoint]) -> None:
     title = f"sleeping devices, {executor} executor, {load.mean:.2f} s an evaluation"
-    table = Table(title=title)
-    for header in ("devices", "a second", "busy", "driver", "cores", "driver ms", "gap ms"):
-        table.add_column(header, justify="right")
-    table.add_column("limit")
+    numbers = ("devices", "a second", "busy", "driver", "cores", "driver ms", "gap ms")
+    table = folding_table(*numbers, "limit", right=numbers, title=title)
     for point in found:
         table.add_row(
             str(point.devices),

@@ -109,7 +109,29 @@ def _is_power(size: int) -> bool:
 
 def _cause(message: str) -> str:
     """Returns the advice for a failure that the message names."""
-    return next((hint for pattern, hint in CAUSES.items() if re.search(pattern, message)), "")
+    texts = (text for cause, text in CAUSES.items() if re.search(cause, message))
+    return _beyond_its_row(message) or next(texts, "")
+
+
+_ROW_RACE = re.compile(
+    r"race: (\d+) bytes into (output '[^']+') with rows of (\d+) bytes .* at ([\w.]+:\d+): .*"
+    r"store.*, ([\w.]+:\d+), workgroup"
+)
+
+
+def _beyond_its_row(message: str) -> str:
+    """The advice for two stores of one line near the start of a row: a mask is too wide."""
+    race = _ROW_RACE.search(message)
+    if race is None or race[4] != race[5]:
+        return ""
+    place, row = int(race[1]), int(race[3])
+    if place < row or 8 * (place % row) >= row:
+        return ""
+    return (
+        f"Both accesses are stores at {race[4]}, {place % row} bytes into a row of {race[2]}: one "
+        "of them is probably beyond the end of the row before. Check the mask of this store, such "
+        "as `<=` in place of `<`."
+    )
 
 
 def _advise_on_spills(task: Task, evaluation: Evaluation) -> str:

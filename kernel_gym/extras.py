@@ -21,6 +21,13 @@ EXTRAS = {
     "ray": frozenset({"ray"}),
     "flydsl": frozenset({"flydsl"}),
     "tilelang": frozenset({"tilelang"}),
+    "inspect": frozenset({"inspect_ai"}),
+    "kernels": frozenset({"kernels"}),
+    "openenv": frozenset({"openenv"}),
+    "skyrl": frozenset({"skyrl_gym"}),
+    "tinker": frozenset({"tinker_cookbook"}),
+    "verifiers": frozenset({"verifiers"}),
+    "verl": frozenset({"verl"}),
 }
 """Modules that an extra installs, by their import names."""
 _BUILDS = ("torch", "triton")

@@ -28,12 +28,14 @@ from kernel_gym.records import (
     COMPILER_RACE,
     COMPILING,
     MISCOMPILED,
+    RATIO_CLAMP,
     Element,
     Evaluation,
     KernelFacts,
     Outcome,
     Stage,
     WorkloadResult,
+    clamped,
 )
 from kernel_gym.symbols import plain_name
 from kernel_gym.tasks.workload import Split
@@ -137,7 +139,16 @@ def _headline(evaluation: Evaluation) -> str:
     text = HEADLINE[evaluation.outcome]
     if evaluation.outcome is not Outcome.PASSED:
         return f"{text} (stage: {evaluation.stage})."
-    return f"{text}. Speedup over the baseline: {factor(evaluation.speedup)} ({evaluation.clock})."
+    text += f". Speedup over the baseline: {factor(evaluation.speedup)} ({evaluation.clock})."
+    return text + _limits(evaluation.by_split(Split.TRAIN))
+
+
+def _limits(results: Sequence[WorkloadResult]) -> str:
+    """Says how many ratios count as a limit in their mean, after a space; empty if none does."""
+    timed = [result for result in results if result.timed and result.speedup is not None]
+    low, high = map(factor, RATIO_CLAMP)
+    text = f" {clamped(timed)} of {len(timed)} ratios are beyond {low} to {high}"
+    return f"{text} and count as these limits." if clamped(timed) else ""
 
 
 def _failure(evaluation: Evaluation) -> str:
@@ -246,7 +257,8 @@ def _transfer(evaluation: Evaluation) -> str:
     if evaluation.unseen_speedup is None:
         return ""
     kept = "" if evaluation.retention is None else f", {percent(evaluation.retention)} of train"
-    return f"On unseen workloads: {factor(evaluation.unseen_speedup)} ({evaluation.clock}){kept}."
+    text = f"On unseen workloads: {factor(evaluation.unseen_speedup)} ({evaluation.clock}){kept}."
+    return text + _limits(evaluation.by_split(Split.UNSEEN))
 
 
 def _kernels(evaluation: Evaluation) -> str:

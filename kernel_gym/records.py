@@ -7,7 +7,7 @@ machine is an exception or the outcome `infra`, which training masks.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from functools import partial
 from typing import Annotated, Self
@@ -161,6 +161,13 @@ class WorkloadResult(Record):
         default="",
         description="`shapes`, or `values` if host code of an imported task has read some",
     )
+
+
+def clamped(results: Iterable[WorkloadResult]) -> int:
+    """Returns the number of workloads whose ratio of times is beyond :data:`RATIO_CLAMP`."""
+    low, high = RATIO_CLAMP
+    ratios = (result.speedup for result in results if result.timed and result.speedup is not None)
+    return sum(not low <= ratio <= high for ratio in ratios)
 
 
 class KernelFacts(Record):

@@ -95,6 +95,30 @@ def test_an_example_without_its_package_says_what_to_install(name, package, monk
     assert "\n" not in str(ended.value)
 
 
+@pytest.mark.parametrize(
+    ("server", "package", "cure"),
+    [
+        ("openenv", "openenv", "pip install 'kernel-gym[openenv]'"),
+        ("nemo_gym", "nemo_gym", "pip install nemo-gym"),
+    ],
+)
+def test_a_server_without_its_package_says_what_to_install(server, package, cure, monkeypatch):
+    for module in list(sys.modules):
+        if f"{module}.".startswith((f"{package}.", "kernel_gym.envs.adapters.")):
+            monkeypatch.delitem(sys.modules, module)
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(SystemExit, match="is missing") as ended:
+        runpy.run_module(f"kernel_gym.envs.adapters.{server}", run_name="__main__")
+    assert str(ended.value).endswith(cure)
+
+
+def test_an_example_without_its_server_says_so_in_one_line(monkeypatch):
+    pytest.importorskip("openenv.core.env_server", exc_type=ImportError)
+    monkeypatch.setattr(sys, "argv", ["with_openenv.py", "http://127.0.0.1:9"])
+    with pytest.raises(SystemExit, match="start the server first"):
+        runpy.run_path(str(ROOT / "examples/adapters/with_openenv.py"), run_name="__main__")
+
+
 @pytest.mark.slow
 def test_examples_without_a_trainer_play_episodes():
     """One process plays them all, since each process loads PyTorch twice."""

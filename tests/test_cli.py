@@ -1,6 +1,8 @@
 """The command line, as a user meets it."""
 
 import errno
+import importlib.metadata
+import importlib.util
 import json
 import os
 import shutil
@@ -54,6 +56,10 @@ def test_help_has_an_example(command):
     assert "kernel-gym " + command in run(command, "--help").output
 
 
+def test_the_help_says_how_a_model_of_a_server_is_named():
+    assert "#NAME" in run("eval", "--help").output
+
+
 def test_doctor_tells_devices_and_versions():
     data = json.loads(run("doctor", "--json").stdout)
     assert data["devices"][0]["name"] == DEVICE
@@ -67,6 +73,28 @@ def test_doctor_tells_devices_and_versions():
     assert DEVICE in shown
     assert f"triton {data['triton']['version']} with" in shown
     assert "workers are confined by" in shown
+    assert set(data["languages"]) == {"flydsl", "tilelang"}
+    for row in data["languages"].values():
+        state = row["problem"] or f"{row['version']}, for tasks in Triton"
+        assert f"{row['language']}: {state}" in shown
+
+
+def test_doctor_names_the_command_that_installs_a_language(monkeypatch, capsys):
+    from kernel_gym.commands import doctor
+
+    real = importlib.util.find_spec
+
+    def hidden(name, *rest):
+        return None if name == "flydsl" else real(name, *rest)
+
+    monkeypatch.setattr(importlib.util, "find_spec", hidden)
+    monkeypatch.setattr(importlib.metadata, "version", lambda name: "9.9")
+    languages = doctor.embedded_languages()
+    doctor._show_languages(languages)
+    shown = capsys.readouterr().out
+    assert "FlyDSL: flydsl is missing; pip install 'kernel-gym[flydsl]'" in shown
+    if real("tilelang") is not None:
+        assert "TileLang: TileLang 9.9 is installed, expected 0.1.15; pip install" in shown
 
 
 def test_doctor_precompiles_the_headers_of_extensions(monkeypatch, tmp_path, capsys):

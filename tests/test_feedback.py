@@ -37,6 +37,15 @@ def test_a_passing_kernel_reads_its_times_and_facts():
     assert "does not carry over" in text
 
 
+def test_ratios_that_count_as_limits_are_named():
+    rows = [workload(speedup=40.0), workload(speedup=2.0), workload(Split.UNSEEN, speedup=0.01)]
+    text = feedback(TASK, passing(4.5, 0.1).model_copy(update={"workloads": tuple(rows)}))
+    limits = "ratios are beyond 0.1x to 10x and count as these limits."
+    assert f"Speedup over the baseline: 4.5x (modelled). 1 of 2 {limits}" in text
+    assert f"1 of 1 {limits}" in text.split("On unseen workloads")[1]
+    assert "count as" not in feedback(TASK, passing(2.0, 0.9))
+
+
 def test_measured_times_are_called_measured():
     text = feedback(TASK, passing(2.0, 2.0).model_copy(update={"clock": Clock.MEASURED}))
     assert "measured" in text
@@ -229,6 +238,27 @@ def test_advice_fits_what_the_message_says(outcome, message, hint):
     advice = feedback(TASK, record).partition("Next:")[2]
     assert hint in advice
     assert advice.count("\n  - ") == 1
+
+
+RACE = (
+    "race: {} bytes into output 'out' with rows of 64000 bytes (512000 bytes) is used by two waves "
+    "without an atomic or a barrier that orders them; the other access is by wave 2 of workgroup 0 "
+    "at candidate.py:13: buffer_store_short v6, v8, s[4:7], 0 offen; kernel softmax_kernel, "
+    "candidate.py:{}, workgroup (1, 0, 0), wave 0, lane 0: buffer_store_short v29, v128, 0 offen"
+)
+
+
+@pytest.mark.parametrize(
+    ("place", "line", "beyond"),
+    [(64000, 13, True), (64126, 13, True), (96000, 13, False), (0, 13, False), (64000, 14, False)],
+)
+def test_stores_of_one_line_at_the_start_of_a_row_are_a_mask_that_is_too_wide(place, line, beyond):
+    record = failure(Outcome.RUNTIME_ERROR, Stage.TRAIN)
+    text = feedback(TASK, record.model_copy(update={"message": RACE.format(place, line)}))
+    assert ("one of them is probably beyond the end of the row before" in text) is beyond
+    assert ("Order the two accesses" in text) is not beyond
+    if beyond:
+        assert f"{place - 64000} bytes into a row of output 'out'" in text
 
 
 def test_the_cause_of_a_hidden_failure_gives_no_advice_of_its_own():

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.table import Table
 
 from kernel_gym.commands.common import (
     BAD_INPUT,
@@ -21,6 +20,7 @@ from kernel_gym.commands.common import (
     one_line_errors,
     print_json,
 )
+from kernel_gym.commands.tables import folding_table
 
 if TYPE_CHECKING:
     from benchmarks.clock.points import Point
@@ -122,10 +122,9 @@ def _compare(
 
 
 def _show(report: dict[str, Any]) -> None:
-    table = Table(title=f"timing model {report['timing_model']}, Triton {report['triton']}")
-    table.add_column("family")
-    for title in ("points", *(title for title, _ in _COLUMNS.values())):
-        table.add_column(title, justify="right")
+    title = f"timing model {report['timing_model']}, Triton {report['triton']}"
+    numbers = ("points", *(header for header, _ in _COLUMNS.values()))
+    table = folding_table("family", *numbers, right=numbers, title=title)
     for family, figures in report["families"].items():
         cells = [
             "" if figures[name] is None else style.format(figures[name])

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
 
 from kernel_gym.commands.common import (
     JsonOption,
@@ -18,6 +17,7 @@ from kernel_gym.commands.common import (
     one_line_errors,
     print_json,
 )
+from kernel_gym.commands.tables import folding_table
 
 
 def simulator(
@@ -63,10 +63,10 @@ def simulator(
 
 
 def _show_simulator(rows: list[dict[str, Any]], validation: dict[str, Any]) -> None:
-    table = Table(title="the simulator on this machine, one thread unless said")
-    headers = ("kernel", "workgroups", "ms", "over interpreter", "two threads", "with the model")
-    for header in (*headers, "modelled us", "sampling error"):
-        table.add_column(header, justify="left" if header == "kernel" else "right")
+    counted = ("workgroups", "ms", "over interpreter", "two threads", "with the model")
+    numbers = (*counted, "modelled us", "sampling error")
+    title = "the simulator on this machine, one thread unless said"
+    table = folding_table("kernel", *numbers, right=numbers, title=title)
     for row in rows:
         ratio = row["over_interpreter"]
         table.add_row(
@@ -86,9 +86,9 @@ def _show_simulator(rows: list[dict[str, Any]], validation: dict[str, Any]) -> N
         console.print(
             f"over the interpreter: median {statistics.median(ratios):,.0f}x, least {low}"
         )
-    table = Table(title="modelled against published figures of an MI300X")
-    for header in ("figure", "published", "modelled", "error", "source"):
-        table.add_column(header, justify="left" if header in ("figure", "source") else "right")
+    figures = ("published", "modelled", "error")
+    title = "modelled against published figures of an MI300X"
+    table = folding_table("figure", *figures, "source", right=figures, title=title)
     for row in validation["figures"]:
         published, modelled = f"{row['value']:g} {row['unit']}", f"{row['modelled']:.3g}"
         name = f"{row['kind']} {row['name']}"

@@ -25,4 +25,7 @@ def episode(url: str) -> None:
 
 
 if __name__ == "__main__":
-    episode(sys.argv[1] if len(sys.argv) > 1 else "http://127.0.0.1:8000")
+    try:
+        episode(sys.argv[1] if len(sys.argv) > 1 else "http://127.0.0.1:8000")
+    except ConnectionError as error:
+        raise SystemExit(f"{error}; start the server first, with the command above") from None

@@ -8,6 +8,7 @@ from dataclasses import astuple, dataclass
 
 import numpy as np
 
+from kernel_gym.analysis.differences import Difference, differences
 from kernel_gym.analysis.estimators import Estimate, paired
 from kernel_gym.analysis.metrics import MEASURES, EpisodeAttempt, attempts, by_task
 from kernel_gym.storage.run_store import RunStore, StoreError
@@ -23,6 +24,8 @@ class Comparison:
         unfinished: The number of unfinished attempts in the first and in the second run.
         asked: The number of attempts planned in the first and in the second run.
         changes: The change of each metric.
+        differences: What the runs have different beside their policies, such as the secret that
+            draws data and unseen shapes.
     """
 
     tasks: tuple[str, ...]
@@ -30,6 +33,7 @@ class Comparison:
     unfinished: tuple[int, int]
     asked: tuple[int, int]
     changes: dict[str, MetricChange]
+    differences: tuple[Difference, ...] = ()
 
     @property
     def complete(self) -> bool:
@@ -91,6 +95,7 @@ def compare(first: RunStore, other: RunStore) -> Comparison:
         unfinished=(len(first.unfinished()), len(other.unfinished())),
         asked=(len(mine.tasks) * mine.samples, len(theirs.tasks) * theirs.samples),
         changes={name: _change(name, pairs) for name in names},
+        differences=differences(first, other),
     )
 
 

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 
 from kernel_gym.episodes.history import best_turn
-from kernel_gym.records import Clock
+from kernel_gym.records import Clock, clamped
 from kernel_gym.storage.run_store import RunStore, TurnRecord
+from kernel_gym.tasks.workload import Split
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,8 @@ class TaskSummary:
     """The file of the best submission in the run folder; empty if none is correct."""
     copied: bool = False
     """Whether the best submission is the start kernel up to comments and layout."""
+    clamped: int = 0
+    """Number of train workloads of the best submission whose ratio of times counts as a limit."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,8 @@ class RunSummary:
     mean_reward: float | None
     copies: int
     """Number of solved tasks whose best submission is the start kernel."""
+    clamped: int
+    """Number of solved tasks in whose speedup at least one ratio of times counts as a limit."""
     clock: Clock | None
     """Whether times are modelled or measured; None for a run without submissions."""
 
@@ -93,6 +98,7 @@ def summarise_records(
         unseen_speedup=geometric_mean(task.unseen_speedup for task in solved),
         mean_reward=sum(rewards) / len(rewards) if rewards else None,
         copies=sum(task.copied for task in solved),
+        clamped=sum(task.clamped > 0 for task in solved),
         clock=records[0].evaluation.clock if records else None,
     )
 
@@ -114,6 +120,7 @@ def summarise_task(task_id: str, turns: Iterable[TurnRecord]) -> TaskSummary:
         unseen_speedup=best.evaluation.unseen_speedup if best else None,
         source=best.source if best else "",
         copied=best is not None and best.evaluation.copied,
+        clamped=clamped(best.evaluation.by_split(Split.TRAIN)) if best else 0,
     )
 
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.markup import escape
 from rich.progress import track
-from rich.table import Table
 
 from kernel_gym.commands.common import (
     FAILED,
@@ -25,6 +24,7 @@ from kernel_gym.commands.common import (
     print_json,
 )
 from kernel_gym.commands.mutation_table import mutate as mutation_test_of
+from kernel_gym.commands.tables import folding_table
 
 if TYPE_CHECKING:
     from kernel_gym.commands.output import Row
@@ -169,9 +169,7 @@ def _rows(problem: Problem, verdict: AdmissionVerdict) -> list[Row]:
 
 
 def _show(rows: list[Row]) -> None:
-    table = Table()
-    for header in ("task", "status", "head-room", "why"):
-        table.add_column(header, overflow="fold")
+    table = folding_table("task", "status", "head-room", "why", whole=("task", "status"))
     for row in rows:
         room = row.get("head_room")
         status = row["status"]

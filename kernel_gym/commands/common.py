@@ -49,6 +49,7 @@ __all__ = [
     "TasksOption",
     "console",
     "executor_arguments",
+    "limits_text",
     "messages",
     "note",
     "one_line_errors",
@@ -115,6 +116,19 @@ def solved_text(summary: RunSummary) -> str:
     """Returns how many tasks are solved, and how many of them by an unchanged start kernel."""
     text = f"{summary.solved} of {len(summary.tasks)} tasks solved"
     return f"{text}, {summary.copies} of them by the start kernel" if summary.copies else text
+
+
+def limits_text(summary: RunSummary) -> str:
+    """Returns in how many speedups a ratio of times counts as a limit; empty if in none."""
+    from kernel_gym.records import RATIO_CLAMP
+
+    if not summary.clamped:
+        return ""
+    low, high = map(factor, RATIO_CLAMP)
+    return (
+        f"{summary.clamped} of {summary.solved} speedups have ratios of times beyond {low} to "
+        f"{high}, which count as these limits"
+    )
 
 
 def summary_table(summary: RunSummary) -> Table:

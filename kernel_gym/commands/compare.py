@@ -19,6 +19,7 @@ from kernel_gym.commands.common import (
     print_json,
 )
 from kernel_gym.commands.metrics_table import described
+from kernel_gym.commands.tables import folding_table
 
 if TYPE_CHECKING:
     from kernel_gym.analysis.compare import Comparison
@@ -38,6 +39,7 @@ def compare(
     """Compare runs with the first, over the tasks that both played. Exit code 1: one is unfinished.
 
     Intervals are paired bootstraps over tasks; one that holds no change is no evidence of one.
+    Lines below the table name what else differs, such as the secret that draws data and shapes.
     Attempts that a stopped or running run has not ended do not count.
 
     The second path may be what a suite's evaluator has left: a run folder of AgentKernelArena,
@@ -96,9 +98,7 @@ def _beside(folder: Path, path: Path, json: bool) -> None:
     if json:
         print_json(rows)
         return
-    table = Table(box=box.SIMPLE)
-    for header in ("task", "sample", "our judge", "speedup", "their evaluator", "speedup"):
-        table.add_column(header, overflow="fold")
+    table = folding_table("task", "sample", "our judge", "speedup", "their evaluator", "speedup")
     for row in rows:
         theirs = "right" if row["their_right"] else "wrong" if row["their_call"] else "fails"
         speedups = [row["speedup"], row["their_speedup"]]
@@ -123,6 +123,9 @@ def _show(first: RunStore, other: RunStore, found: Comparison) -> None:
     title = f"{other.folder} against {first.folder}, {len(found.tasks)} tasks{mark}"
     console.print(title, style="bold", highlight=False, markup=False, soft_wrap=True)
     console.print(_table(found))
+    for one in found.differences:
+        line = f"{one.name} differs, {one.before} and {one.after}: {one.effect}"
+        console.print(line, highlight=False, markup=False, soft_wrap=True)
 
 
 def _table(found: Comparison) -> Table:

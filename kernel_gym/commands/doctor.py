@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
-from rich.table import Table
 
 from kernel_gym import triton_versions
 from kernel_gym.commands.common import (
@@ -19,6 +18,7 @@ from kernel_gym.commands.common import (
     note,
     print_json,
 )
+from kernel_gym.commands.tables import folding_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,6 +53,7 @@ def doctor(
             {
                 "versions": versions(),
                 "triton": triton_setup(),
+                "languages": embedded_languages(),
                 "devices": rows,
                 "confinement": barriers,
                 "extension_headers": headers,
@@ -61,6 +62,7 @@ def doctor(
     else:
         _show(devices)
         _show_triton(triton_setup())
+        _show_languages(embedded_languages())
         _show_headers(headers)
         _show_confinement(barriers)
     if not any(device.usable for device in devices):
@@ -110,12 +112,14 @@ def extension_headers(devices: Sequence[DeviceStatus], prepare: bool = False) ->
 def versions() -> dict[str, str]:
     """Returns the versions of the packages that influence a result."""
     result = {"python": platform.python_version()}
-    for package in PACKAGES:
-        try:
-            result[package] = version(package)
-        except PackageNotFoundError:
-            result[package] = "missing"
-    return result
+    return result | {package: _version(package) for package in PACKAGES}
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "missing"
 
 
 def triton_setup() -> dict[str, object]:
@@ -139,6 +143,36 @@ def triton_setup() -> dict[str, object]:
     }
 
 
+def embedded_languages(arch: str = "gfx942") -> dict[str, dict[str, str]]:
+    """Returns the languages inside of Python, by the name of their package.
+
+    Args:
+        arch: The simulated GPU that kernels are built for.
+
+    Returns:
+        For each ``language``; ``version``, which may be missing; and ``problem``, which names the
+        cure and is empty if candidates can use the language.
+    """
+    from kernel_gym.devices.hip_build import tilelang_lacks
+    from kernel_gym.sandbox.failures import BuildError
+    from kernel_gym.tasks.embedded import EXTRAS
+    from kernel_gym.worker.recording import flydsl, tilelang
+
+    rows = {}
+    for package, check in (("flydsl", flydsl), ("tilelang", tilelang)):
+        try:
+            check.check_installed()
+            problem = tilelang_lacks(arch) if package == "tilelang" else ""
+        except BuildError as error:
+            problem = str(error)
+        rows[package] = {
+            "language": EXTRAS[package],
+            "version": _version(package),
+            "problem": problem,
+        }
+    return rows
+
+
 def _as_dict(device: DeviceStatus) -> dict[str, object]:
     return {
         "name": device.name,
@@ -153,9 +187,7 @@ def _as_dict(device: DeviceStatus) -> dict[str, object]:
 
 def _show(devices: list[DeviceStatus]) -> None:
     console.print("  ".join(f"{name} {found}" for name, found in versions().items()))
-    table = Table()
-    for header in ("device", "arch", "usable", "times", "languages"):
-        table.add_column(header)
+    table = folding_table("device", "arch", "usable", "times", "languages")
     for device in devices:
         usable = "[green]yes[/]" if device.usable else "[red]no[/]"
         table.add_row(
@@ -176,6 +208,14 @@ def _show_triton(setup: dict[str, Any]) -> None:
     console.print(text, highlight=False, soft_wrap=True)
     if setup["problem"]:
         console.print(f"[yellow]triton[/]: {escape(setup['problem'])}", highlight=False)
+
+
+def _show_languages(languages: dict[str, dict[str, str]]) -> None:
+    """Prints a line for each language inside of Python: its version, or its cure."""
+    for row in languages.values():
+        state = row["problem"] or f"{row['version']}, for tasks in Triton on simulated devices"
+        text = f"{row['language']}: {state}"
+        console.print(text, highlight=False, markup=False, soft_wrap=True)
 
 
 def _show_headers(headers: dict[str, bool]) -> None:

@@ -39,6 +39,7 @@ from kernel_gym.commands.common import (
     SeedOption,
     SuiteOption,
     console,
+    limits_text,
     messages,
     note,
     one_line_errors,
@@ -208,6 +209,8 @@ def show_results(folder: Path, results: RunMetrics, json: bool) -> None:
         print_json(written | ({"suites": suites} if suites else {}))
         return
     console.print(summary_table(summary))
+    if limits := limits_text(summary):
+        console.print(limits, highlight=False, soft_wrap=True)
     console.print(metrics_table(metrics))
     for suite, values in suites.items():
         console.print(f"{suite}, by its own formulas: {_in_line(values)}", highlight=False)

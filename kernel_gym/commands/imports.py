@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich import box
 from rich.progress import Progress
 from rich.table import Table
 
@@ -24,6 +23,7 @@ from kernel_gym.commands.common import (
     one_line_errors,
     print_json,
 )
+from kernel_gym.commands.tables import folding_table
 from kernel_gym.formatting import NOTHING, factor
 
 if TYPE_CHECKING:
@@ -166,9 +166,7 @@ def _print(rows: list[Row], json: bool) -> None:
     if any(row["compiled_speedup"] or row["compiled_reason"] for row in rows):
         console.print(_compiled(rows))
     reasons = Counter((row["suite"], row["status"], _short(row["reason"])) for row in rows)
-    table = Table(title="reasons", title_justify="left", box=box.SIMPLE)
-    for header in ("suite", "status", "reason", "tasks"):
-        table.add_column(header, overflow="fold")
+    table = folding_table("suite", "status", "reason", "tasks", title="reasons")
     for (suite, status, reason), number in reasons.most_common():
         if reason:
             table.add_row(suite, status, reason, str(number))
@@ -183,9 +181,8 @@ def _by_category(rows: Iterable[Row]) -> Table:
     for row in rows:
         for category in dict.fromkeys((row["category"], "all")):
             counts.setdefault((row["suite"], category), Counter())[row["status"]] += 1
-    table = Table(title="imported", title_justify="left", box=box.SIMPLE)
-    for header in ("suite", "category", "found", *statuses):
-        table.add_column(header, justify="left" if header in ("suite", "category") else "right")
+    numbers = ("found", *statuses)
+    table = folding_table("suite", "category", *numbers, right=numbers, title="imported")
     for (suite, category), count in sorted(counts.items()):
         cells = [str(count[status] or "") for status in statuses]
         table.add_row(suite, category, str(sum(count.values())), *cells)
@@ -196,9 +193,9 @@ def _compiled(rows: Iterable[Row]) -> Table:
     """Returns one row for each suite: how `torch.compile` compares with eager PyTorch."""
     from kernel_gym.analysis.summary import geometric_mean
 
-    table = Table(title="torch.compile as a baseline", title_justify="left", box=box.SIMPLE)
-    for header in ("suite", "measured", "not compiled", "geometric speedup", "least", "most"):
-        table.add_column(header, justify="left" if header == "suite" else "right")
+    numbers = ("measured", "not compiled", "geometric speedup", "least", "most")
+    title = "torch.compile as a baseline"
+    table = folding_table("suite", *numbers, right=numbers, title=title)
     listed = list(rows)
     for suite in sorted({row["suite"] for row in listed}):
         own = [row for row in listed if row["suite"] == suite]

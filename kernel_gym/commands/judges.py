@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
-from rich.table import Table
 
 from kernel_gym.commands.common import (
     FAILED,
@@ -17,6 +16,7 @@ from kernel_gym.commands.common import (
     one_line_errors,
     print_json,
 )
+from kernel_gym.commands.tables import folding_table
 
 if TYPE_CHECKING:
     from kernel_gym.judges.corpus import Candidate
@@ -42,7 +42,7 @@ def list_kinds(json: JsonOption = False) -> None:
     if json:
         print_json(rows)
         return
-    table = Table(*(name.replace("_", " ") for name in rows[0]))
+    table = folding_table(*(name.replace("_", " ") for name in rows[0]))
     for row in rows:
         table.add_row(*map(str, row.values()))
     console.print(table)
@@ -225,7 +225,7 @@ def report(
         print_json([asdict(score) for score in scores])
         return
     heads = ("judge", "right refused", "wrong accepted", "cheats accepted", "pays them")
-    table = Table(*heads, "pays a kernel with itself", "CPU s", "open")
+    table = folding_table(*heads, "pays a kernel with itself", "CPU s", "open")
     for score in scores:
         table.add_row(*score.cells)
     console.print(table)

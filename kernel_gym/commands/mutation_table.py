@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from rich.markup import escape
 from rich.progress import track
-from rich.table import Table
 
 from kernel_gym.commands.common import console, messages, print_json
+from kernel_gym.commands.tables import folding_table
 
 if TYPE_CHECKING:
     from kernel_gym.admission.mutants import MutationReport
@@ -46,9 +46,7 @@ def _row(report: MutationReport) -> Row:
 
 
 def _show(reports: Sequence[MutationReport]) -> None:
-    table = Table()
-    for header in ("problem", "mutants", "killed", "equivalent", "survivors"):
-        table.add_column(header, overflow="fold")
+    table = folding_table("problem", "mutants", "killed", "equivalent", "survivors")
     for report in reports:
         counts = (report.count, report.killed, len(report.equivalent))
         table.add_row(report.problem, *map(str, counts), escape("\n".join(report.survivors)))

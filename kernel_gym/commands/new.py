@@ -190,7 +190,8 @@ def _record(file: Path, command: str, device: str, json: bool) -> None:
     from kernel_gym.imports.authoring.request import snake
     from kernel_gym.imports.bench.import_bench import ImportBench
     from kernel_gym.imports.bench.importing import import_suite
-    from kernel_gym.imports.readers.own_files import OPERATION_INSTEAD, PREFIX, OwnReader
+    from kernel_gym.imports.readers.own_files import OPERATION_INSTEAD, OwnReader
+    from kernel_gym.tasks.names import OWN_PREFIX
 
     if file.suffix in PROGRAM_SUFFIXES:
         what = f"{file}: found a program in HIP or C++, and only calls from Python are recorded"
@@ -199,7 +200,7 @@ def _record(file: Path, command: str, device: str, json: bool) -> None:
         raise typer.BadParameter(
             f"{file}: expected a Python file with Triton kernels or load_inline"
         )
-    suite = PREFIX + snake(file.stem).replace("_", "-")
+    suite = OWN_PREFIX + snake(file.stem).replace("_", "-")
     reader = OwnReader(suite, file.name, command)
     with (
         one_line_errors(),

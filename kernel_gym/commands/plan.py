@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich import box
 from rich.table import Table
 
 from kernel_gym.commands.common import (
@@ -21,6 +20,7 @@ from kernel_gym.commands.common import (
     one_line_errors,
     print_json,
 )
+from kernel_gym.commands.tables import folding_table
 
 if TYPE_CHECKING:
     from kernel_gym.devices.base import Failed
@@ -117,10 +117,8 @@ def _show(plans: list[tuple[Workload | None, LaunchPlan]]) -> None:
 def _table(plans: list[tuple[Workload | None, LaunchPlan]]) -> Table:
     from kernel_gym.plans.identity import plan_hash
 
-    table = Table(title="launch plans", box=box.SIMPLE)
-    table.add_column("workload")
-    for header in ("launches", "steps", "buffers", "bytes", "constant bytes", "sha256"):
-        table.add_column(header, justify="right")
+    headers = ("launches", "steps", "buffers", "bytes", "constant bytes", "sha256")
+    table = folding_table("workload", *headers, right=headers, title="launch plans")
     for workload, plan in plans:
         size = sum(buffer.size for buffer in plan.buffers)
         numbers = (plan.launches, len(plan.steps), len(plan.buffers), size, plan.constants_bytes)

@@ -12,6 +12,7 @@ from kernel_gym.commands.common import (
     OverwriteOption,
     RewardOption,
     console,
+    limits_text,
     one_line_errors,
     print_json,
     summary_table,
@@ -48,5 +49,7 @@ def rescore(
         print_json({"reward": reward, **summary.as_dict(), "turns": turns})
         return
     console.print(summary_table(summary))
+    if limits := limits_text(summary):
+        console.print(limits, highlight=False, soft_wrap=True)
     mean = "-" if summary.mean_reward is None else f"{summary.mean_reward:.4f}"
     console.print(f"mean best reward under {reward}: {mean}", highlight=False)

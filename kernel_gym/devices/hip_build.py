@@ -170,8 +170,8 @@ def compile_extension(
     headers = prepare_extension_headers(arch)
     includes = "".join(f"#include <{name}>\n" for name in EXTENSION_BEGINNING)
     recipe = BuildRecipe(
-        hip.files(f"{includes}#line 1\n{source}"),
-        headers.commands(),
+        hip.files(f"{includes}#line 1\n{source}", hip.INLINE_SOURCE),
+        headers.commands(hip.INLINE_SOURCE),
         (hip.ASSEMBLER, hip.LIBRARY),
         (str(headers.folder),),
         in_turn=True,
@@ -197,8 +197,8 @@ def compile_tilelang(
     if headers is None:
         raise InfraError("TileLang's templates do not compile with HIP's headers")
     recipe = BuildRecipe(
-        hip.files(source),
-        headers.commands(),
+        hip.files(source, hip.TILELANG_SOURCE),
+        headers.commands(hip.TILELANG_SOURCE),
         (hip.ASSEMBLER, hip.LIBRARY),
         (str(headers.folder),),
         in_turn=True,

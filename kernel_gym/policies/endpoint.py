@@ -6,6 +6,7 @@ import json
 import logging
 import os
 import random
+import re
 import threading
 import time
 from collections.abc import Mapping
@@ -34,6 +35,8 @@ TIMEOUTS = 2
 Each may have been paid for."""
 FAILURES = 6
 """Tries after which a request with a status from 500 on is given up if other requests succeed."""
+_ERRNO = re.compile(r"\[Errno -?\d+\] ")
+_READ_TIMEOUT = re.compile(r"read timeout=([0-9.]+)")
 LOG_EVERY = 30.0
 """Least seconds between two log messages about waiting."""
 
@@ -105,10 +108,10 @@ class Endpoint:
             hopeless = late >= TIMEOUTS or (status >= 500 and tries >= FAILURES)
             if others_succeed and (left < 0 or hopeless):
                 return status, answer
-            what = f"status {status}: {message_in(answer)}" if status else f"no answer: {answer}"
+            what = failure_text(status, answer)
             if left < 0:
                 raise self.error(what)
-            self._log(f"{what}; waiting for it, {left:.0f} s more at most")
+            self._log(f"{what}; the request is sent again, for {left:.0f} s more at most")
             time.sleep(wait)
         raise AssertionError
 
@@ -157,6 +160,28 @@ def message_in(answer: object) -> str:
     inside = answer.get("error", answer) if isinstance(answer, dict) else answer
     text = inside.get("message", inside) if isinstance(inside, dict) else inside
     return " ".join(str(text).split())[:300]
+
+
+def failure_text(status: int, answer: object) -> str:
+    """Returns the failure in the words of somebody who waits for a model.
+
+    Args:
+        status: The status of the server; 0 for no answer.
+        answer: What it answered, or the error of urllib3.
+    """
+    from urllib3.exceptions import ConnectTimeoutError, NewConnectionError
+
+    if status:
+        return f"status {status}: {message_in(answer)}"
+    if _is_late(answer):
+        seconds = _READ_TIMEOUT.search(str(answer))
+        within = f" within {float(seconds[1]):.4g} s" if seconds else " in time"
+        return f"no answer of the model{within} (--request-timeout)"
+    inner = next((a for a in getattr(answer, "args", ()) if isinstance(a, Exception)), answer)
+    reason = _ERRNO.sub("", str(inner).rpartition(": ")[2])
+    if isinstance(answer, NewConnectionError | ConnectTimeoutError):
+        return f"no server answers there ({reason})"
+    return f"no answer of the model: the connection to its server was lost ({reason})"
 
 
 def _is_late(error: object) -> bool:

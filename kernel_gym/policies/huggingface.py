@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +16,10 @@ from kernel_gym.policies.registry import register_policy
 from kernel_gym.policies.sampling_params import SamplingParams
 from kernel_gym.storage.run_records import ReplyTokens, Sampling
 
+log = logging.getLogger(__name__)
+MIN_ROOM = 1024
+"""Tokens of a reply below which the policy warns, if it may write as many. A kernel of 50 lines has
+about 600, and most models write about it first."""
 Written = tuple[list[int], list[float]]
 """Token ids of a reply and their log-probabilities."""
 
@@ -73,6 +78,7 @@ class HuggingFace(Policy):
     def _set(self, model: Any, tokenizer: Any, params: SamplingParams, batch_size: int) -> None:
         self.model, self.tokenizer, self.batch_size = model, tokenizer, batch_size
         self.params, self.prompt = params, params.prompt
+        self._warned = False
         self.sampling = Sampling(
             max_tokens=params.max_tokens,
             temperature=params.temperature,
@@ -95,6 +101,7 @@ class HuggingFace(Policy):
                 full = f"the prompt has {len(prompt)} tokens, and the context {self.context}"
                 replies.append(Stop(full))
                 continue
+            self._warn_of_little_room(chat, prompt)
             text = self.tokenizer.decode(written, skip_special_tokens=True)
             source = submission(chat.episode, text)
             cut = not self.ends.intersection(written) and len(written) >= self._room(prompt)
@@ -125,6 +132,21 @@ class HuggingFace(Policy):
         except TemplateError as error:
             raise PolicyError(f"policy 'hf': the chat template fails: {error}") from error
         return list(encoded["input_ids"])
+
+    def _warn_of_little_room(self, chat: Conversation, prompt: Sequence[int]) -> None:
+        """Logs once that a prompt leaves less of the context than a reply needs."""
+        room = self._room(prompt)
+        if self._warned or room >= min(self.params.max_tokens, MIN_ROOM):
+            return
+        self._warned = True
+        log.warning(
+            "policy 'hf': the prompt of %s has %d tokens and the context %d, so a reply ends after "
+            "%d tokens, too early for most kernels: take a model with a longer context",
+            chat.episode.task.id,
+            len(prompt),
+            self.context,
+            room,
+        )
 
     def _room(self, prompt: Sequence[int]) -> int:
         """The most tokens of the reply to a prompt."""

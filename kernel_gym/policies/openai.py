@@ -20,7 +20,7 @@ from kernel_gym.policies.base import (
     Response,
     Stop,
 )
-from kernel_gym.policies.endpoint import KEY, Endpoint, message_in
+from kernel_gym.policies.endpoint import KEY, Endpoint, failure_text, message_in
 from kernel_gym.policies.options import Options
 from kernel_gym.policies.pace import DaemonPool, in_order
 from kernel_gym.policies.registry import register_policy
@@ -127,7 +127,7 @@ class OpenAI(Policy):
 
     def _refused(self, episode: Episode, status: int, data: object) -> Stop:
         """Ends the episode of a chat that the server refuses; raises if it refuses all chats."""
-        why = f"status {status}: {message_in(data)}" if status else f"no answer: {data}"
+        why = failure_text(status, data)
         if status in FOR_ALL:
             hint = f"; {KEY} holds its key" if status in (401, 403) else ""
             raise self._endpoint.error(f"{why}{hint}")
@@ -162,7 +162,7 @@ class OpenAI(Policy):
         status, data = self._endpoint.send("GET", "/models")
         if status != 200:
             hint = f"; {KEY} holds its key" if status in (401, 403) else ""
-            raise self._endpoint.error(f"status {status}: {message_in(data)}{hint}")
+            raise self._endpoint.error(f"{failure_text(status, data)}{hint}")
         models = data.get("data") if isinstance(data, dict) else None
         first = models[0] if isinstance(models, list) and models else None
         if not isinstance(first, dict) or "id" not in first:

@@ -178,7 +178,8 @@ class Rollout:
         if late and now - self._noted >= MAX_SILENT_SECONDS:
             self._noted = now
             log.warning(
-                "no answer for %.0f s to %d of %d requests, such as %s, sample %d",
+                "waiting for the model: no reply for %.0f s to %d of %d requests, "
+                "such as %s, sample %d",
                 MAX_SILENT_SECONDS,
                 len(late),
                 len(self._asked),

@@ -16,7 +16,7 @@ CLOCKS = {
     Clock.MODELLED: "Times are modelled by a simulator of the machine code. No GPU was measured.",
     Clock.MEASURED: "Times are measured on the device, in paired blocks.",
 }
-_MARKS = {True: "yes", False: "**no**", None: "not tried"}
+_MARKS = {True: "yes", False: "**no**", None: "cannot be judged"}
 
 
 def card_data(card: Card) -> dict[str, object]:

@@ -18,7 +18,7 @@ from markupsafe import Markup
 
 from kernel_gym.analysis.summary import RunSummary, summarise
 from kernel_gym.formatting import NOTHING, factor, percent
-from kernel_gym.records import Clock
+from kernel_gym.records import RATIO_CLAMP, Clock
 from kernel_gym.report import hardware_plots, plots
 from kernel_gym.report.episode import write_episodes
 from kernel_gym.report.figures import Measures, Tables, figures, write_figures
@@ -123,18 +123,23 @@ def _cards(summary: RunSummary, metrics: Metrics) -> list[FigureCard]:
     headline, unseen = metrics["headline"], metrics["unseen"]
     clock = f" ({summary.clock})" if summary.clock else ""
 
+    low, high = map(factor, RATIO_CLAMP)
+    limits = f"in {summary.clamped} of {summary.solved} tasks ratios beyond {low} to {high} count "
+    limits = f"{limits}as these limits" if summary.clamped else ""
     copies = f"{summary.copies} by the start kernel" if summary.copies else ""
 
-    def card(metric: Metrics, label: str, text: Callable[[float | None], str]) -> FigureCard:
+    def card(
+        metric: Metrics, label: str, text: Callable[[float | None], str], remark: str = ""
+    ) -> FigureCard:
         known = metric["low"] is not None
         span = f"{text(metric['low'])} to {text(metric['high'])}" if known else ""
-        return FigureCard(text(metric["value"]), label, span)
+        return FigureCard(text(metric["value"]), label, "; ".join(filter(None, (span, remark))))
 
     return [
         FigureCard(f"{summary.solved} of {len(summary.tasks)}", "tasks solved", copies),
         card(headline["execution_accuracy"], "attempts right", percent),
         card(headline["fast_1"], "right and faster", percent),
-        card(headline["geometric_speedup_of_correct"], f"speedup of right{clock}", factor),
+        card(headline["geometric_speedup_of_correct"], f"speedup of right{clock}", factor, limits),
         card(unseen["retention"], "speed kept on unseen shapes", factor),
         card(unseen["conditional_correctness"], "also right on unseen shapes", percent),
         card(headline["speed_of_light"], "of the roofline", percent),

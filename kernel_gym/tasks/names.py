@@ -34,6 +34,8 @@ PROBLEMS = Path(__file__).parent / "problems"
 SUITES = Path(__file__).parent / "suites"
 RULES = SUITES / "rules.toml"
 """The file with all suites that are rules."""
+OWN_PREFIX = "own-"
+"""The head of the names of suites that hold one file of a user each."""
 IMPORTS = "KERNEL_GYM_IMPORTS"
 """The environment variable that names the folder of imported suites."""
 
@@ -180,7 +182,23 @@ def require_task(name: str) -> None:
         return
     generated = name.partition("/")[2].startswith(PREFIX) or name.startswith(PREFIX)
     if not generated and MODELS.get(name, name) not in task_ids():
-        raise UnknownName("task", name, (*task_ids(), *MODELS))
+        raise UnknownName("task", name, (*task_ids(), *MODELS), imports_hint(name))
+
+
+def imports_hint(name: str) -> str:
+    """Returns what to do if a task or suite may have been imported into another folder, or "".
+
+    Args:
+        name: The id of a task, or the name of a suite with a user's own file.
+    """
+    suite, slash, _ = name.partition("/")
+    if not (slash or name.startswith(OWN_PREFIX)) or not re.fullmatch(
+        r"[a-z0-9]+(-[a-z0-9]+)*", suite
+    ):
+        return ""
+    if not suite.startswith(OWN_PREFIX) and near_names(suite, Mode):
+        return ""
+    return f"no suite {suite!r} was imported here: set {IMPORTS} to the folder with {suite}.json"
 
 
 def suite_names() -> list[str]:
@@ -202,4 +220,4 @@ def require_suite(name: str) -> None:
         require_task(name)
     elif name not in suite_names() and name not in imported_suites():
         known = suite_names() if not re.search(r"[/0-9]", name) else (*suite_names(), *task_ids())
-        raise UnknownName("suite", name, (*known, *imported_suites()))
+        raise UnknownName("suite", name, (*known, *imported_suites()), imports_hint(name))

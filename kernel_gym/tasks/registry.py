@@ -21,6 +21,7 @@ from kernel_gym.tasks.names import (
     PROBLEMS,
     Mode,
     UnknownName,
+    imports_hint,
     is_problem,
     names_in,
     problem_folders,
@@ -134,7 +135,7 @@ def _find_task(task_id: str, folders: tuple[Path, ...]) -> Task:
     """Returns a task. A rollout asks for the same tasks with every submission."""
     mode, _, name = task_id.partition("/")
     if mode not in set(Mode) or not (name.startswith(PREFIX) or is_problem(name)):
-        raise UnknownName("task", task_id, (*task_ids(), *MODELS))
+        raise UnknownName("task", task_id, (*task_ids(), *MODELS), imports_hint(task_id))
     problem = get_problem(name)
     if name.startswith(PREFIX):
         _require_admitted(task_id, name)

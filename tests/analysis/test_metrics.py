@@ -309,6 +309,45 @@ def test_the_command_compares_each_run_with_the_first(tmp_path):
     assert len(other["tasks"]) == len(before.config.tasks)
 
 
+def drawn(folder, secret, triton="3.9.0", drawn_seed=None, **fields):
+    """A run with one submission, whose draws come from a secret."""
+    update = {"secret_sha256": secret, "versions": {"triton": triton}, "seed": drawn_seed}
+    return make(folder, {(A, 1): [passing(2.0, 1.0).model_copy(update=update)]}, **fields)
+
+
+def test_a_comparison_names_what_else_differs(tmp_path):
+    first = drawn(tmp_path / "a", "1" * 64)
+    assert compare(first, drawn(tmp_path / "b", "1" * 64)).differences == ()
+    other = drawn(tmp_path / "c", "2" * 64, "3.8.0", seed=5, reward="kevin")
+    names = {one.name: (one.before, one.after) for one in compare(first, other).differences}
+    seed = CONFIG.seed
+    assert names == {
+        "secret": ("1" * 12, "2" * 12),
+        "seed": ("none" if seed is None else str(seed), "5"),
+        "reward": (CONFIG.reward, "kevin"),
+        "triton": ("3.9.0", "3.8.0"),
+    }
+    public = compare(first, drawn(tmp_path / "d", "")).differences
+    assert [(one.name, one.after) for one in public] == [("secret", "none")]
+
+
+def test_two_runs_without_a_seed_draw_differently(tmp_path):
+    one, two = (drawn(tmp_path / str(n), "1" * 64, drawn_seed=n, seed=None) for n in (7, 8))
+    assert [d.name for d in compare(one, two).differences] == ["seed"]
+    assert compare(one, one).differences == ()
+
+
+def test_the_command_says_that_secrets_differ(tmp_path):
+    for name, secret in (("a", "1" * 64), ("b", "2" * 64)):
+        drawn(tmp_path / name, secret)
+    runs = [str(tmp_path / name) for name in "ab"]
+    printed = CliRunner().invoke(app, ["compare", *runs]).stdout
+    assert f"secret differs, {'1' * 12} and {'2' * 12}: data and unseen shapes" in printed
+    assert "differs" not in CliRunner().invoke(app, ["compare", runs[0], runs[0]]).stdout
+    (other,) = json.loads(CliRunner().invoke(app, ["compare", *runs, "--json"]).stdout)["others"]
+    assert [one["name"] for one in other["differences"]] == ["secret"]
+
+
 @pytest.mark.parametrize("folders", [["nowhere"], ["nowhere", "nowhere"]])
 def test_the_command_refuses_bad_input_in_one_line(folders):
     result = CliRunner().invoke(app, ["compare", *folders])

@@ -5,11 +5,11 @@ import io
 import pytest
 from rich.console import Console
 
-from kernel_gym.analysis.summary import summarise
-from kernel_gym.commands.common import summary_table
+from kernel_gym.analysis.summary import summarise, summarise_records
+from kernel_gym.commands.common import limits_text, summary_table
 from kernel_gym.records import Clock, Outcome, Stage
 from kernel_gym.storage.run_store import RunStore
-from tests.records import failure, passing
+from tests.records import failure, passing, workload
 from tests.storage.test_run_store import CONFIG, TASKS, record
 
 
@@ -78,6 +78,20 @@ def test_samples_and_turns_are_columns_of_their_own(tmp_path):
 def test_many_samples_are_counted(tmp_path):
     last = shown(sampled(tmp_path / "run", 40))[-1]
     assert "all 40 passed 80" in last
+
+
+def test_speedups_with_ratios_that_count_as_limits_are_counted(tmp_path):
+    names = ("triton2triton/softmax", "torch2triton/softmax")
+    store = RunStore.start(tmp_path, CONFIG.model_copy(update={"tasks": names}))
+    fast = passing(10.0, 10.0).model_copy(update={"workloads": (workload(speedup=40.0),)})
+    store.append(record(names[0], 1, fast), "a")
+    store.append(record(names[1], 1, passing(2.0, 2.0)), "b")
+    summary = summarise(store)
+    assert [task.clamped for task in summary.tasks] == [1, 0]
+    limits = "1 of 2 speedups have ratios of times beyond 0.1x to 10x, which count as these limits"
+    assert limits_text(summary) == limits
+    without = store.records()[1:]
+    assert limits_text(summarise_records(names, without, 0)) == ""
 
 
 def test_each_row_of_the_demo_fits_a_terminal_of_80_characters(tmp_path):

@@ -92,6 +92,19 @@ def test_a_reply_ends_where_the_context_does():
         assert reply.problem == CUT_OFF
 
 
+def test_a_prompt_that_leaves_little_of_the_context_is_named_once(caplog):
+    player = policy(max_tokens=1000)
+    player.reply([chat("x" * (CONTEXT - 10)), chat("x" * (CONTEXT - 11))])
+    (line,) = [record.getMessage() for record in caplog.records]
+    assert f"and the context {CONTEXT}, so a reply ends after 7 tokens" in line
+    assert "triton2triton/softmax" in line
+
+
+def test_a_short_reply_that_is_asked_for_is_not_named(caplog):
+    policy(max_tokens=4).reply([chat("hi")])
+    assert caplog.records == []
+
+
 def test_a_model_without_a_chat_template_gets_plain_text():
     player = policy(template=None)
     ids = player.prompt_ids(chat("write softmax"))

@@ -110,7 +110,22 @@ def test_a_server_that_is_away_is_waited_for_and_says_so_once(server, caplog):
     assert len(server.seen) == 42
     logged = [record.getMessage() for record in caplog.records]
     assert len(logged) == 1
-    assert "status 502: gone; waiting for it, 60 s more at most" in logged[0]
+    assert "status 502: gone; the request is sent again, for 60 s more at most" in logged[0]
+
+
+def test_what_is_waited_for_is_said_in_the_words_of_who_waits(server):
+    hold = threading.Event()
+    server.refuse = lambda body: hold.wait(30) and None
+    late = Endpoint(server.url, patience=0.1, request_timeout=0.2)
+    with pytest.raises(PolicyError, match=r"of the model within 0.2 s \(--request-timeout\)$"):
+        late.send("POST", "/chat/completions", {"messages": [{"content": "x"}]})
+    hold.set()
+    nobody = Endpoint("http://127.0.0.1:9/v1", patience=0.1)
+    with pytest.raises(PolicyError, match=r"no server answers there \(Connection refused\)$"):
+        nobody.send("GET", "/models")
+    server.refuse, server.script = (lambda body: None), ["hang up"] * 99
+    with pytest.raises(PolicyError, match="of the model: the connection to its server was lost"):
+        Endpoint(server.url, patience=0.1).send("POST", "/chat/completions", {"messages": []})
 
 
 def test_waits_grow_to_a_limit_and_are_not_all_alike():
@@ -256,7 +271,7 @@ def test_counts_of_tokens_that_cannot_be_are_none(server, count):
 
 def test_a_server_that_is_not_there_or_serves_nothing_is_refused(server, monkeypatch):
     monkeypatch.setattr("kernel_gym.policies.endpoint.FIRST_CONTACT", 0.05)
-    with pytest.raises(PolicyError, match="no answer"):
+    with pytest.raises(PolicyError, match="no server answers there"):
         OpenAI("http://127.0.0.1:9/v1")
     with pytest.raises(PolicyError, match="expected a URL"):
         make_policy("openai:localhost")

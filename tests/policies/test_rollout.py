@@ -204,6 +204,7 @@ def test_a_late_reply_is_named_after_a_while(tmp_path, monkeypatch, caplog):
     store, policy = RunStore.start(tmp_path, CONFIG), Streaming(held=IDS[:1])
     late = policy.held[IDS[0]]
     play(store, policy, on_turn=lambda r: late.done() or late.set_result(Reply("t", "late")))
+    assert "waiting for the model: no reply for 0 s to 1 of " in caplog.text
     assert f"such as {IDS[0]}, sample 1" in caplog.text
 
 

@@ -89,3 +89,13 @@ def test_a_false_claim_does_not_hold_for_its_reason(evaluator, name):
     assert card.ruling is Ruling.FAILS
     (check,) = [check for check in card.checks if check.holds is False]
     assert failed in check.name
+
+
+@pytest.mark.slow
+@pytest.mark.sweep
+def test_a_kernel_as_fast_as_the_formula_of_pytorch_cannot_be_judged(evaluator):
+    kernel, baseline = HERE / "softmax_fused.py", HERE / "softmax_plain.py"
+    card = judge(read_claim(kernel, HERE / "softmax.toml", baseline), evaluator)
+    assert card.ruling is Ruling.OPEN
+    (check,) = [check for check in card.checks if check.holds is not True]
+    assert "the baseline was not slow" in check.name

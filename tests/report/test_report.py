@@ -13,7 +13,7 @@ from kernel_gym.storage.json_lines import write_lines
 from kernel_gym.storage.run_records import RunSession
 from kernel_gym.storage.run_store import RunStore
 from kernel_gym.tasks import get_task
-from tests.records import passing
+from tests.records import passing, workload
 from tests.report.runs import CONFIG, MARKUP, TASKS, many, measures, played, rendered
 from tests.storage.test_run_store import end_all, record
 
@@ -52,6 +52,17 @@ class _Balance(HTMLParser):
     def _note(self, attrs):
         self.ids += [value for key, value in attrs if key == "id"]
         self.links += [value for key, value in attrs if key.endswith("href") and value != "data:,"]
+
+
+def test_the_headline_says_which_speedups_have_ratios_that_count_as_limits(tmp_path, text):
+    row = workload(speedup=40.0)
+    fast = passing(10.0, 10.0).model_copy(update={"workloads": (row,)})
+    store = RunStore.start(tmp_path, CONFIG)
+    store.append(record(TASKS[0], 1, fast), "x")
+    end_all(store)
+    limits = "in 1 of 1 tasks ratios beyond 0.1x to 10x count as these limits"
+    assert limits in rendered(store)
+    assert "count as these limits" not in text
 
 
 def test_it_is_well_formed_and_links_only_to_itself_and_its_episodes(store, text):

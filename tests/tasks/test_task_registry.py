@@ -25,6 +25,7 @@ from kernel_gym.tasks import (
     task_ids,
 )
 from kernel_gym.tasks.generated import problem
+from kernel_gym.tasks.names import require_task
 from kernel_gym.tasks.problems import TASKS_PATH
 from kernel_gym.tasks.task import kernel_path, modes_of
 from tests.admission.outside import copy_problem
@@ -94,6 +95,21 @@ def test_unknown_names_list_near_matches(call, name, near):
     assert repr(name) in str(caught.value)
     assert "did you mean" in str(caught.value)
     assert near in str(caught.value)
+
+
+@pytest.mark.parametrize("call", [get_task, load_suite, require_task])
+@pytest.mark.parametrize("name", ["own-swish-gate/swish_gate", "geak/softmax"])
+def test_a_task_that_was_imported_elsewhere_names_the_variable_of_its_folder(call, name):
+    with pytest.raises(UnknownName) as caught:
+        call(name)
+    suite = name.partition("/")[0]
+    hint = f"set KERNEL_GYM_IMPORTS to the folder with {suite}.json"
+    assert str(caught.value).endswith(f"no suite {suite!r} was imported here: {hint}")
+
+
+def test_a_suite_of_an_own_file_that_was_imported_elsewhere_names_the_variable():
+    with pytest.raises(UnknownName, match=r"KERNEL_GYM_IMPORTS to the folder with own-x\.json"):
+        load_suite("own-x")
 
 
 def test_an_unknown_name_without_relatives_lists_some_of_what_there_is():

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
 
 from kernel_gym.commands.common import (
     DeviceOption,
@@ -18,6 +17,7 @@ from kernel_gym.commands.common import (
     one_line_errors,
     print_json,
 )
+from kernel_gym.commands.tables import folding_table
 
 TASKS = (
     *("triton2triton/softmax", "triton2triton/add_rms_norm", "triton2triton/matmul"),
@@ -156,9 +156,8 @@ def _show(row: dict[str, Any], profile: bool) -> None:
     processes = sorted(
         {process for spent in stages.values() for process, seconds in spent.items() if seconds}
     )
-    table = Table()
-    for header in ("stage", *processes, "all"):
-        table.add_column(header, justify="left" if header == "stage" else "right")
+    numbers = (*processes, "all")
+    table = folding_table("stage", *numbers, right=numbers)
     for stage, spent in stages.items():
         cells = [spent.get(process, 0.0) for process in processes]
         table.add_row(stage, *(f"{cell:.2f}" for cell in (*cells, sum(cells))))

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 from rich.progress import track
-from rich.table import Table
 
 from kernel_gym.commands.common import (
     DeviceOption,
@@ -28,6 +27,7 @@ from kernel_gym.commands.common import (
     one_line_errors,
     print_json,
 )
+from kernel_gym.commands.tables import folding_table
 
 if TYPE_CHECKING:
     from kernel_gym.commands.output import Row
@@ -92,17 +92,9 @@ def timing(
     if json:
         print_json({"repeats": repeats, "comparisons": rows})
         return
-    table = Table(title=f"{repeats} comparisons of each kind on {rows[0]['device']}")
-    for header in (
-        "workload",
-        "more work",
-        "us",
-        "ratio",
-        "half-width",
-        "covered",
-        "distinguished",
-    ):
-        table.add_column(header, justify="right")
+    title = f"{repeats} comparisons of each kind on {rows[0]['device']}"
+    numbers = ("more work", "us", "ratio", "half-width", "covered", "distinguished")
+    table = folding_table("workload", *numbers, right=numbers, title=title)
     for row in rows:
         table.add_row(
             row["workload"] + (" (graph)" if row["graph"] else ""),
@@ -311,9 +303,8 @@ def _show_throughput(
         counts = {"outcomes": dict(outcomes), "labels": dict(labels)}
         print_json({"per_minute": rate, **counts, "stage_seconds": means, "gpu_busy": busy})
         return
-    table = Table(title=f"{rate:.0f} evaluations a minute")
-    table.add_column("stage")
-    table.add_column("mean seconds", justify="right")
+    title, seconds_column = f"{rate:.0f} evaluations a minute", "mean seconds"
+    table = folding_table("stage", seconds_column, right=(seconds_column,), title=title)
     for stage, seconds in means.items():
         table.add_row(stage, f"{seconds:.2f}")
     console.print(table)

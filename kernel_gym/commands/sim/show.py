@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from kernel_gym.commands.common import console, messages, note
+from kernel_gym.commands.tables import folding_table
 
 if TYPE_CHECKING:
     from kernel_gym.programs.results import ProgramResult
@@ -47,9 +48,8 @@ def _table(result: ProgramResult) -> Table:
     processes = len(result["processes"])
     where = f" in {processes} processes" if processes > 1 else ""
     title = f"launches: {result['launches']}, on {result['device']}{where}; times are modelled"
-    table = Table(title=title)
-    for header in ("kernel", "launches", "grid", "block", "us in all", "us longest", "bound by"):
-        table.add_column(header, justify="left" if header in ("kernel", "bound by") else "right")
+    numbers = ("launches", "grid", "block", "us in all", "us longest")
+    table = folding_table("kernel", *numbers, "bound by", right=numbers, title=title)
     for name, kernel in result["kernels"].items():
         table.add_row(
             plain_name(name),

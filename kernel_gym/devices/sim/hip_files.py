@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 
 SOURCE, STUB, ASSEMBLER, LIBRARY = "candidate.hip", "stub.cpp", "k.s", "k.so"
 """Names of the files that the compiler reads and makes."""
+TILELANG_SOURCE, INLINE_SOURCE = "written_by_tilelang.hip", "load_inline.hip"
+"""Names of sources that are not the candidate's file: lines of findings and profiles have them."""
 
 # The compiler refers to the device binary that it would embed; here it stays outside.
 STUB_TEXT = """
@@ -14,9 +16,14 @@ extern "C" __attribute__((visibility("hidden"))) const char __hip_fatbin_[8] = {
 """
 
 
-def files(source: str) -> dict[str, str]:
-    """The texts that the compiler reads, by file name."""
-    return {SOURCE: source, STUB: STUB_TEXT}
+def files(source: str, name: str = SOURCE) -> dict[str, str]:
+    """The texts that the compiler reads, by file name.
+
+    Args:
+        source: The text in HIP.
+        name: The name of its file.
+    """
+    return {name: source, STUB: STUB_TEXT}
 
 
 def commands(toolchain: Mapping[str, Sequence[str]]) -> list[list[str]]:

@@ -61,13 +61,17 @@ class PrecompiledHeaders:
     folder: Path
     toolchain: HipToolchain
 
-    def commands(self) -> list[list[str]]:
-        """Returns the commands of a build, as `hip_files.commands` does for one without this."""
+    def commands(self, name: str = hip_files.SOURCE) -> list[list[str]]:
+        """Returns the commands of a build, as `hip_files.commands` does for one without this.
+
+        Args:
+            name: The name of the source's file.
+        """
         chain = self.toolchain
         stub = ["-x", "none", str(self.folder / _STUB)]
         device = [*chain.device, *self._use(_DEVICE), "-o", hip_files.ASSEMBLER]
         host = [*chain.host, *self._use(_HOST), *_linker(chain), "-o", hip_files.LIBRARY]
-        return [[*device, hip_files.SOURCE], [*host, hip_files.SOURCE, *stub]]
+        return [[*device, name], [*host, name, *stub]]
 
     def _use(self, name: str) -> list[str]:
         return ["-Xclang", "-include-pch", "-Xclang", str(self.folder / name)]

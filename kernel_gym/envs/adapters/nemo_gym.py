@@ -11,17 +11,23 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastapi import HTTPException
-from nemo_gym.base_resources_server import (
-    BaseResourcesServerConfig,
-    BaseVerifyRequest,
-    BaseVerifyResponse,
-    SimpleResourcesServer,
-)
 from pydantic import ConfigDict
 
 from kernel_gym.envs.adapters.scoring import facts, score
 from kernel_gym.tasks.names import UnknownName
+
+try:
+    from fastapi import HTTPException
+    from nemo_gym.base_resources_server import (
+        BaseResourcesServerConfig,
+        BaseVerifyRequest,
+        BaseVerifyResponse,
+        SimpleResourcesServer,
+    )
+except ModuleNotFoundError as error:
+    if __name__ != "__main__":
+        raise
+    raise SystemExit(f"{error.name} is missing; pip install nemo-gym") from None
 
 RETRY_AFTER = 30
 """Seconds after which a masked evaluation may be asked for again."""

@@ -11,13 +11,21 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 import typer
-from fastapi import FastAPI
-from openenv.core.env_server import create_fastapi_app
 
-from kernel_gym.envs.adapters.openenv_client import KernelAction, KernelObservation, KernelState
-from kernel_gym.envs.adapters.openenv_environment import KernelEnvironment
 from kernel_gym.envs.sessions import Sessions
 from kernel_gym.executors import Executor, make_executor
+from kernel_gym.extras import missing_extra
+
+try:
+    from fastapi import FastAPI
+    from openenv.core.env_server import create_fastapi_app
+
+    from kernel_gym.envs.adapters.openenv_client import KernelAction, KernelObservation, KernelState
+    from kernel_gym.envs.adapters.openenv_environment import KernelEnvironment
+except ModuleNotFoundError as error:
+    if __name__ != "__main__":
+        raise
+    raise SystemExit(missing_extra(error) or str(error)) from None
 
 
 def make_app(executor: Executor, sessions: int, **kwargs: Any) -> FastAPI:

@@ -15,9 +15,9 @@ from kernel_gym.imports.readers import (
 )
 from kernel_gym.imports.readers.arena import ArenaReader
 from kernel_gym.imports.readers.base import CheckoutError, Reader
-from kernel_gym.imports.readers.own_files import PREFIX, OwnReader
+from kernel_gym.imports.readers.own_files import OwnReader
 from kernel_gym.imports.readers.rocm_bench import RocmReader
-from kernel_gym.tasks.names import UnknownName
+from kernel_gym.tasks.names import OWN_PREFIX, UnknownName
 
 
 def readers() -> dict[str, Reader]:
@@ -32,7 +32,7 @@ def get_reader(suite: str) -> Reader:
         UnknownName: There is none. The message lists similar names.
     """
     known = readers()
-    if suite.startswith(PREFIX):
+    if suite.startswith(OWN_PREFIX):
         return OwnReader(suite)
     if suite not in known:
         raise UnknownName("suite", suite, known)

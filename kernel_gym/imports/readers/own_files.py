@@ -27,8 +27,6 @@ from kernel_gym.tasks.extension import is_extension
 from kernel_gym.tasks.names import Mode
 from kernel_gym.tasks.problem import Problem
 
-PREFIX = "own-"
-"""The head of the names of suites that hold one file of a user each."""
 MAX_FILES = 400
 """Most Python files beside the user's file that its tests may import."""
 MAX_TESTS = 24

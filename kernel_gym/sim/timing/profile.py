@@ -238,8 +238,21 @@ def profile_text(name: str, profile: Mapping[str, Any]) -> str:
     ]
     for entry in profile["hot"]:
         source = entry.get("source", "").rpartition("/")[2]
-        lines.append(f"    {entry['share']:6.1%}  {entry.get('text', '')[:60]}  {source[:40]}")
+        text = _shortened(entry.get("text", ""), 60)
+        lines.append(f"    {entry['share']:6.1%}  {text}  {_with_line(source, 40)}")
     return "\n".join(lines)[:MAX_TEXT]
+
+
+def _shortened(text: str, most: int) -> str:
+    """At most so many characters of an instruction; dots stand for its other operands."""
+    return text if len(text) <= most else f"{text[: most - 4]} ..."
+
+
+def _with_line(source: str, most: int) -> str:
+    """A file and its line, `FILE:LINE`. The name is cut at the front, and the line never."""
+    name, colon, line = source.rpartition(":")
+    room = most - len(colon + line) - 3
+    return source if len(source) <= most else f"...{name[-room:]}{colon}{line}"
 
 
 def _conflict_lines(conflicts: Sequence[Mapping[str, Any]]) -> list[str]:

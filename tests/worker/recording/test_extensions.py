@@ -111,6 +111,9 @@ def test_an_extension_that_is_wrong_or_cheats_is_refused(evaluator, host, outcom
     result = evaluator.evaluate(TASK, module(host))
     assert result.outcome == Outcome(outcome), result.message
     assert text in result.message
+    assert "candidate.hip" not in result.message + result.detail
+    if outcome == "compile_error":
+        assert "load_inline.hip:" in result.message + result.detail
 
 
 @pytest.mark.parametrize(

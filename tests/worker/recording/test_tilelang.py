@@ -121,11 +121,27 @@ def test_two_kernels_of_one_name_are_told_apart(evaluator):
 @needs_tilelang
 @pytest.mark.slow
 @pytest.mark.timeout(600)
+def test_lines_are_those_of_the_text_that_tilelang_wrote(evaluator):
+    text = source("transpose")
+    option = 'tilelang.jit(pass_configs={"tl.disable_thread_storage_sync": True})'
+    racing = text.replace("tilelang.jit", option, 1)
+    assert racing != text
+    result = evaluator.evaluate(get_task("triton2triton/transpose"), racing)
+    assert result.outcome is not Outcome.PASSED
+    assert "race" in result.message
+    assert "written_by_tilelang.hip:" in result.message
+    assert "candidate" not in result.message
+
+
+@needs_tilelang
+@pytest.mark.slow
+@pytest.mark.timeout(600)
 def test_what_the_compiler_of_hip_refuses_is_a_compile_error(evaluator):
     text = changed("x[row, col] + y[row, col]", 'T.call_extern("float16", "unknown", x[row, col])')
     result = evaluator.evaluate(get_task("triton2triton/add"), text)
     assert result.outcome is Outcome.COMPILE_ERROR
     assert "'unknown'" in result.message
+    assert "written_by_tilelang.hip:" in result.message + result.detail
 
 
 def test_host_code_of_a_candidate_is_screened():
