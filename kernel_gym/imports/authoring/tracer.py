@@ -176,8 +176,9 @@ def _explained(error: object) -> str:
     kind, message = inert_line(error.get("type", ""), 60), inert_line(error.get("message", ""), 300)
     if _NO_DRIVER in message:
         return (
-            "it launches a Triton kernel, and there is no GPU here: give the same operation in "
-            "PyTorch, and put the kernel into the problem's folder as baseline.py"
+            "it launches a Triton kernel, and there is no GPU here: record its tests with --record "
+            "'pytest test_FILE.py', or give the same operation in PyTorch, and put the kernel into "
+            "the problem's folder as baseline.py"
         )
     text = message if kind == "BuildError" else f"{kind}: {message}"
     return f"{text} ({_ADVICE[kind]})" if kind in _ADVICE else text

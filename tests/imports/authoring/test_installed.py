@@ -79,7 +79,7 @@ def test_each_module_has_a_command_or_advice(tmp_path):
     ("kind", "message", "advice"),
     [
         ("DynamicOutputShapeException", "aten.nonzero.default", "routing of experts"),
-        ("RuntimeError", "0 active drivers ([]). There should only be one.", "baseline.py"),
+        ("RuntimeError", "0 active drivers ([]). There should only be one.", "--record"),
     ],
 )
 def test_a_failure_names_the_cure(kind, message, advice):
