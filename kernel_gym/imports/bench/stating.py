@@ -234,14 +234,19 @@ class _Reference:
             change: Changes a template.
             same: Whether the answer must be that of the unchanged call.
         """
-        tried: Counter[str] = Counter()
+        attempts: Counter[str] = Counter()
         stated: dict[str, StatedWorkload] = {}
         for one in train:
             template = self._problem.templates[one.dims[CALL]]
             other, name = change(template), template.call.function
-            if other is None or name in stated or tried[name] >= MAX_CHANGED_WORKLOADS or self.late:
+            if (
+                other is None
+                or name in stated
+                or attempts[name] >= MAX_CHANGED_WORKLOADS
+                or self.late
+            ):
                 continue
-            tried[name] += 1
+            attempts[name] += 1
             if (taken := self._taken(one, other, same)) is not None:
                 stated[name] = taken
         return list(stated.values())
