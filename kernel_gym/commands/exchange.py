@@ -73,7 +73,10 @@ def export(
 def import_(
     source: Annotated[Path, typer.Argument(help="A dataset of replies, or a suite's checkout.")],
     suite: Annotated[str | None, typer.Option(help="Only this suite of a checkout.")] = None,
-    only: Annotated[str, typer.Option(help="Tasks of a checkout whose names fit a glob.")] = "*",
+    only: Annotated[
+        str,
+        typer.Option(help="Tasks of a checkout whose names fit a glob; commas separate several."),
+    ] = "*",
     out: Annotated[
         Path | None,
         typer.Option(

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.markup import escape
 from rich.progress import Progress
 from rich.table import Table
 
@@ -172,6 +173,24 @@ def _print(rows: list[Row], json: bool) -> None:
             table.add_row(suite, status, reason, str(number))
     if table.row_count:
         console.print(table)
+    lost = _left_out(rows)
+    if lost.row_count:
+        console.print(lost)
+
+
+def _left_out(rows: Iterable[Row]) -> Table:
+    """Returns one row for each form of calls that a task of a suite has no workload of."""
+    from kernel_gym.imports.manifest import LEFT_OUT
+
+    table = Table(title="forms that are left out", title_justify="left", box=box.SIMPLE)
+    for header in ("task", "call, and why"):
+        table.add_column(header, overflow="fold")
+    for row in rows:
+        for note in row["notes"]:
+            kind, mark, text = note.partition(": ")
+            if mark and kind == LEFT_OUT:
+                table.add_row(row["task"], escape(text))
+    return table
 
 
 def _by_category(rows: Iterable[Row]) -> Table:

@@ -19,6 +19,8 @@ from kernel_gym.tasks import get_task
 from kernel_gym.tasks.names import imported_ids
 
 KEYS = frozenset({"task_id", "kind", "before", "after", "before_code", "after_code"})
+NAMED = 3
+"""Most names of tasks in a message."""
 MAX_ERROR_CHARACTERS = 2000
 """Most characters of a recorded error, of which the end counts."""
 
@@ -43,18 +45,21 @@ def corpus_rows(rows: Sequence[Row], device: str) -> list[Row]:
     """
     chats = list(_chats(rows, device))
     if not chats:
-        raise StoreError("found no pair of an imported task; import KernelBenchX first")
+        names = ", ".join(sorted({_task(row) for row in rows if _is_usable(row)})[:NAMED])
+        raise StoreError(
+            "found no pair that can be used of an imported task: import tasks of KernelBenchX that "
+            f"have one, such as {names or 'none of this file'}"
+        )
     return chats
 
 
 def _chats(rows: Sequence[Row], device: str) -> Iterator[Row]:
     write, known = full_prompt(device), set(imported_ids())
     for row in rows:
-        name = f"kernelbenchx/{str(row['task_id']).rpartition('/')[2].removesuffix('.py')}"
-        pair = str(row["before_code"]), str(row["after_code"])
-        if name not in known or "regression" in str(row["kind"]) or not all(map(_parses, pair)):
+        name = f"kernelbenchx/{_task(row)}"
+        if name not in known or not _is_usable(row):
             continue
-        first, second = (_block(source) for source in pair)
+        first, second = (_block(row[key]) for key in ("before_code", "after_code"))
         messages = (
             ("user", write(get_task(name))),
             ("assistant", first),
@@ -63,6 +68,17 @@ def _chats(rows: Sequence[Row], device: str) -> Iterator[Row]:
         )
         chat = [{"role": role, "content": text} for role, text in messages]
         yield {"messages": chat, "task": name, "kind": str(row["kind"])}
+
+
+def _task(row: Row) -> str:
+    """Returns the name of a pair's task in the suite."""
+    return str(row["task_id"]).rpartition("/")[2].removesuffix(".py")
+
+
+def _is_usable(row: Row) -> bool:
+    """Whether a pair becomes better, and both of its sources parse."""
+    pair = str(row["before_code"]), str(row["after_code"])
+    return "regression" not in str(row["kind"]) and all(map(_parses, pair))
 
 
 def _block(source: object) -> str:

@@ -21,6 +21,8 @@ from kernel_gym.errors import InputError
 from kernel_gym.tasks.names import Mode, imports_folder
 
 VERSION = 2
+LEFT_OUT = "left out"
+"""The head of a note on a form of calls without a workload; the call and the reason follow."""
 
 
 class ManifestError(InputError, ValueError):

@@ -4,7 +4,8 @@ A kernel that takes small values of one argument for zeros is right wherever oth
 or where what the argument is multiplied by is small too. A kernel that clips an argument is right
 where no value comes near the end of its range. So the tensors of a problem are cut into groups, and
 each group in turn is small beside large ones, and large beside small ones. The sizes are a few
-steps on each axis, so that contrasts cost little.
+steps on each axis, so that contrasts cost little. A problem may state more of them in its
+`ranges.toml`.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ def contrasts(problem: Problem, seed: int) -> list[dict[str, Magnitude]]:
 
     Every tensor is small in one and large in another, whatever the seed is. Where no tensor stands
     alone in its group, as in layers with many weights, the seed decides which ones share it.
-    Where answers underflow, no more than one group is small.
+    Where answers underflow, no more than one group is small. Last come those that the problem
+    states.
 
     Args:
         problem: The problem.
@@ -44,17 +46,20 @@ def contrasts(problem: Problem, seed: int) -> list[dict[str, Magnitude]]:
     random.Random(f"{problem.name}/contrasts/{seed}").shuffle(names)
     few = problem.tiny_inputs
     groups = _groups(names, MAX_GROUPS if few else MAX_SINGLE_GROUPS)
+    stated = [contrast.magnitudes() for contrast in ranges_of(problem).contrasts]
     if len(groups) < 2:
-        return [dict.fromkeys(group, size) for group in groups for size in Magnitude]
+        both = (Magnitude.SMALL, Magnitude.FAR)
+        return [dict.fromkeys(group, size) for group in groups for size in both] + stated
     beside = {Magnitude.SMALL: Magnitude.FAR, Magnitude.FAR: Magnitude.SMALL}
     sizes = [Magnitude.FAR] if few or len(groups) == 2 else []
     sizes += [Magnitude.SMALL] if len(groups) > 2 else []
     apart = ranges_of(problem).apart
-    return [
+    made = [
         _one_far({name: size if name in group else beside[size] for name in names}, apart)
         for group in groups
         for size in sizes
     ]
+    return made + stated
 
 
 def contrast_workloads(
@@ -101,10 +106,12 @@ def contrasted(
         if size is None or not isinstance(value, torch.Tensor) or value.is_meta:
             continue
         limits = ranges.limits(arg.name)
-        if size is Magnitude.SMALL:
-            changed[arg.name] = all_small(value, limits, generator)
-        elif limits is not None:
-            changed[arg.name] = over_range(value, limits, generator)
+        if size in (Magnitude.SMALL, Magnitude.SMALL_POSITIVE):
+            value = all_small(value, limits, generator)
+        elif size is not Magnitude.POSITIVE and limits is not None:
+            value = over_range(value, limits, generator)
+        signed = size in (Magnitude.SMALL, Magnitude.FAR)
+        changed[arg.name] = value if signed else value.abs()
     return changed
 
 

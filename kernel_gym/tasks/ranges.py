@@ -19,6 +19,11 @@ A problem states its ranges in `ranges.toml`, beside `problem.py`:
     [excluded]          # entries of the menu of special values that are not legal, with the tensors
     zeros = ["weight"]
 
+    [[contrasts]]       # a contrast beside those of each single tensor: tensors that are small
+    small = ["a"]       # together, others from their whole range, and others without their signs
+    far = ["b"]
+    positive = ["a", "b", "c"]
+
 One adversarial workload has special values up to the reach, and the entries of the menu
 (`kernel_gym/tasks/special_menu.py`); another one has a large mean, and a third one small values
 and ends of ranges. The file is no part of the content that an admission verdict is
@@ -52,7 +57,7 @@ from kernel_gym.tasks.special_values import (
     replace_by_rare,
     with_end,
 )
-from kernel_gym.tasks.workload import Split, Workload
+from kernel_gym.tasks.workload import Magnitude, Split, Workload
 
 FILE = "ranges.toml"
 SPREADS = {torch.float64: 1000, torch.float32: 1000, torch.float16: 1000, torch.bfloat16: 64}
@@ -63,6 +68,41 @@ Range = tuple[int | float, int | float]
 
 class RangesError(InputError, ValueError):
     """A file of ranges is malformed. The message names the file and the field."""
+
+
+class StatedContrast(BaseModel):
+    """A contrast that a problem states, since single tensors do not show what it shows.
+
+    An argument may be hidden behind another one unless both are small, or cancel unless all signs
+    agree.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    small: tuple[str, ...] = ()
+    """Tensors with small values alone."""
+    far: tuple[str, ...] = ()
+    """Tensors of which half is drawn from the whole range."""
+    positive: tuple[str, ...] = ()
+    """Tensors without signs; they may be small or far, too."""
+
+    @property
+    def names(self) -> set[str]:
+        """The tensors that it names."""
+        return {*self.small, *self.far, *self.positive}
+
+    def magnitudes(self) -> dict[str, Magnitude]:
+        """Returns the magnitudes of the tensors that it names; others are as they are drawn."""
+        signed = {
+            **dict.fromkeys(self.small, Magnitude.SMALL),
+            **dict.fromkeys(self.far, Magnitude.FAR),
+        }
+        without = {
+            None: Magnitude.POSITIVE,
+            Magnitude.SMALL: Magnitude.SMALL_POSITIVE,
+            Magnitude.FAR: Magnitude.FAR_POSITIVE,
+        }
+        return signed | {name: without[signed.get(name)] for name in self.positive}
 
 
 class Ranges(BaseModel):
@@ -87,6 +127,8 @@ class Ranges(BaseModel):
     """Tensors of a floating-point type that hold whole numbers, such as 0 and 1: no small ones."""
     apart: tuple[str, ...] = ()
     """Tensors whose ends overflow together: a contrast draws one of them from its whole range."""
+    contrasts: tuple[StatedContrast, ...] = ()
+    """Contrasts beside those that are made for each tensor."""
 
     def limits(self, name: str) -> Range | None:
         """Returns the stated range of an argument; None if all finite values are legal."""
@@ -118,7 +160,11 @@ def ranges_of(problem: Problem) -> Ranges:
         return _whole_types(problem)
     ranges = _read(path)
     barred = itertools.chain(
-        ranges.unwritten, ranges.whole, ranges.apart, *ranges.excluded.values()
+        ranges.unwritten,
+        ranges.whole,
+        ranges.apart,
+        *ranges.excluded.values(),
+        *(contrast.names for contrast in ranges.contrasts),
     )
     unknown = {*ranges.ranges, *ranges.drawn, *barred} - {arg.name for arg in problem.args}
     if unknown:

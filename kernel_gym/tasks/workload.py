@@ -64,6 +64,10 @@ class Magnitude(StrEnum):
     """All of them are near zero."""
     FAR = "far"
     """Half of them are drawn from the whole stated range."""
+    POSITIVE = "positive"
+    """They are as drawn, without their signs."""
+    SMALL_POSITIVE = "small-positive"
+    FAR_POSITIVE = "far-positive"
 
 
 @dataclass(frozen=True)

@@ -50,7 +50,7 @@ def test_each_free_tensor_is_small_in_one_and_not_in_another(name):
         part = {name for magnitudes in made for name in magnitudes}
         assert part <= free
         for tensor in part:
-            assert {m.get(tensor, Magnitude.FAR) for m in made} == set(Magnitude)
+            assert {m.get(tensor, Magnitude.FAR) for m in made} >= {Magnitude.SMALL, Magnitude.FAR}
         for tensor in free - part:  # no value of its range is small
             low, high = ranges_of(problem).limits(tensor)
             assert low > max(SMALL_LEVELS) or high < -max(SMALL_LEVELS)
@@ -85,7 +85,7 @@ def test_their_values_stay_within_the_stated_ranges(name):
         inputs = make_inputs(problem, workload, SEED)
         for tensor, size in workload.magnitudes.items():
             value, limits = inputs[tensor].double(), ranges_of(problem).limits(tensor)
-            if size is Magnitude.SMALL:
+            if size in (Magnitude.SMALL, Magnitude.SMALL_POSITIVE):
                 assert 0 < float(value.abs().max()) <= 1e-4
                 assert float(value.abs().min()) > 0
             if limits is not None:
@@ -93,6 +93,22 @@ def test_their_values_stay_within_the_stated_ranges(name):
                 slack = 1e-3 * max(map(abs, limits))
                 assert limits[0] - slack <= float(value.min())
                 assert float(value.max()) <= limits[1] + slack
+
+
+def test_a_problem_states_which_tensors_are_small_together_and_without_signs():
+    *_, first, second = contrasts(get_problem("mamba2_ssd"), SEED)
+    assert first == {"b": Magnitude.SMALL, "d": Magnitude.SMALL, "x": Magnitude.FAR}
+    assert second == {"c": Magnitude.SMALL, "d": Magnitude.SMALL, "x": Magnitude.FAR}
+    problem = get_problem("rwkv7_recurrence")
+    workload = _made(problem)[-1]
+    assert workload.magnitudes["a"] is Magnitude.SMALL_POSITIVE
+    assert workload.magnitudes["b"] is Magnitude.FAR_POSITIVE
+    assert workload.magnitudes["r"] is Magnitude.POSITIVE
+    inputs = make_inputs(problem, workload, SEED)
+    assert all(float(value.min()) >= 0 for value in inputs.values())
+    assert float(inputs["a"].max()) < 1e-4
+    assert float(inputs["b"].max()) == 1.5
+    assert float(inputs["r"].max()) > 1
 
 
 def test_an_attention_has_a_small_query_beside_large_keys():
@@ -105,7 +121,7 @@ def test_an_attention_has_a_small_query_beside_large_keys():
 def test_many_weights_share_groups_that_the_seed_decides():
     problem = get_problem("llama_decoder_layer")
     first, second = (contrasts(problem, seed) for seed in (1, 2))
-    assert len(first) == 2 * MAX_GROUPS
+    assert len(first) == 2 * MAX_GROUPS + len(ranges_of(problem).contrasts)
     assert first != second
     assert first == contrasts(problem, 1)
 

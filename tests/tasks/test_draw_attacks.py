@@ -45,6 +45,34 @@ EDITS = {
             "    param, velocity = param.clone(), velocity.clone()\n    count = param.shape[0]",
         )
     ],
+    # the slopes of the paper, whatever the argument holds
+    "triton2triton/alibi_attention": [
+        ("tl.load(slope_ptr + head)", "tl.exp2(-8.0 * (head + 1) / heads)")
+    ],
+    # no least scale, so that a block of zeros is divided by zero
+    "triton2triton/adam8bit_step": [
+        ("tl.maximum(tl.max(tl.abs(m), axis=0), 1e-30)", "tl.max(tl.abs(m), axis=0)"),
+        ("tl.maximum(tl.max(v, axis=0), 1e-30)", "tl.max(v, axis=0)"),
+    ],
+    # scales of a range that float16 does not have
+    "triton2triton/mxfp4_matmul": [
+        ("tl.float32, bitcast=True)", "tl.float32, bitcast=True).to(tl.float16).to(tl.float32)")
+    ],
+    # sums beyond the end of float16
+    "triton2triton/bitnet_matmul": [
+        ("(total.to(tl.float32) *", "(total.to(tl.float16).to(tl.float32) *")
+    ],
+    # at most eight of the drafted tokens
+    "triton2triton/speculative_verify": [
+        ("for t in range(0, steps):", "for t in range(0, tl.minimum(steps, 8)):")
+    ],
+    # the first point, where a query lies on a point
+    "triton2triton/knn": [
+        (
+            "        tl.store(distance_ptr",
+            "        place = tl.where(nearest == 0.0, 0, place)\n        tl.store(distance_ptr",
+        )
+    ],
 }
 
 

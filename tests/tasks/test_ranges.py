@@ -194,6 +194,8 @@ def test_a_problem_that_a_program_made_takes_none():
         ("[excluded]\nzeros = ['z']", r"found \['z'\], expected arguments of plain"),
         ("[excluded]\nnothing = ['x']", "excluded"),
         ("unwritten = ['z']", r"found \['z'\], expected arguments of plain"),
+        ("[[contrasts]]\nsmall = ['z']", r"found \['z'\], expected arguments of plain"),
+        ("[[contrasts]]\nlarge = ['x']", "contrasts"),
     ],
 )
 def test_a_malformed_file_is_reported(tmp_path, text, message):

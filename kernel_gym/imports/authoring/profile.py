@@ -75,8 +75,9 @@ def _found(row: dict[str, Any], script: Path) -> ProfiledModule:
     )
     if not row.get("plain"):
         return replace(module, advice=NOT_PLAIN)
-    stated = "; ".join(_shape(i, number, named=True) for number, i in enumerate(inputs))
-    options = ["--shapes", stated, "--sizes", _axes(inputs), "--name", snake(name)]
+    fixed = [_fixed(one, _widths(inputs)) for one in inputs]
+    stated = "; ".join(_shape(i, number, fixed[number]) for number, i in enumerate(inputs))
+    options = ["--shapes", stated, "--sizes", _axes(inputs, fixed), "--name", snake(name)]
     if file and name.isidentifier():
         return replace(module, command=_command(f"{script.parent / file}:{name}", *options))
     installed = of_installed(row)
@@ -98,16 +99,46 @@ def _command(*words: str) -> str:
     return " ".join(map(shlex.quote, ["kernel-gym", "new", *words]))
 
 
-def _shape(one: dict[str, Any], number: int, named: bool = False) -> str:
+def _shape(one: dict[str, Any], number: int, fixed: int | None = None) -> str:
+    """Returns an input as text.
+
+    Args:
+        one: The input.
+        number: Its place among the inputs.
+        fixed: How many of its last sizes stay numbers; others get the names of axes. None for an
+            input as it was seen, without names and ranges.
+    """
     name = inert_line(one.get("name", f"x{number}"), 40)
-    sizes = [size for size in one.get("shape") or [] if isinstance(size, int)]
+    sizes, below, limit = _sizes(one), one.get("below"), ""
     shown = [str(s) for s in sizes]
-    if named and sizes:
-        shown = [f"d{s}" for s in sizes[:-1]] + [str(sizes[-1])]
-    return f"{name}: {inert_line(one.get('dtype', ''), 20)}[{', '.join(shown)}]"
+    if fixed is not None:
+        named = len(sizes) - fixed
+        shown = [f"d{s}" for s in sizes[:named]] + [str(s) for s in sizes[named:]]
+        limit = f" < {below} " if isinstance(below, int) and below > 0 else ""
+    return f"{name}: {inert_line(one.get('dtype', ''), 20)}{limit}[{', '.join(shown)}]"
 
 
-def _axes(inputs: list[dict[str, Any]]) -> str:
-    """Returns a size for each distinct leading dimension; equal sizes are one axis."""
-    sizes = {s for one in inputs for s in (one.get("shape") or [])[:-1] if isinstance(s, int)}
+def _sizes(one: dict[str, Any]) -> list[int]:
+    return [size for size in one.get("shape") or [] if isinstance(size, int)]
+
+
+def _widths(inputs: list[dict[str, Any]]) -> set[int]:
+    """Returns the last sizes of real inputs: widths of features, which parameters share."""
+    return {_sizes(one)[-1] for one in inputs if _sizes(one) and not _is_index(one)}
+
+
+def _is_index(one: dict[str, Any]) -> bool:
+    return isinstance(one.get("below"), int)
+
+
+def _fixed(one: dict[str, Any], widths: set[int]) -> int:
+    """Returns how many of the last sizes of an input stay: the width, of indices if it is one."""
+    sizes = _sizes(one)
+    return int(bool(sizes) and (not _is_index(one) or sizes[-1] in widths))
+
+
+def _axes(inputs: list[dict[str, Any]], fixed: list[int]) -> str:
+    """Returns a size for each distinct dimension that has a name; equal sizes are one axis."""
+    pairs = zip(inputs, fixed, strict=True)
+    sizes = {s for one, last in pairs for s in _sizes(one)[: len(_sizes(one)) - last]}
     return " ".join(f"d{size}={size}" for size in sorted(sizes))

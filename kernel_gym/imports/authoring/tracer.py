@@ -7,6 +7,7 @@ from typing import Any, Self
 
 import torch
 
+from kernel_gym.devices.meter import Meter
 from kernel_gym.imports.authoring.request import FoundSizes, TracingRequest
 from kernel_gym.imports.traced.graph import DTYPES, GraphError, Traced, parse_trace
 from kernel_gym.inert import inert_line
@@ -15,7 +16,7 @@ from kernel_gym.sandbox.confine import WorkerLimits
 from kernel_gym.sandbox.spawn import Child, shared_template
 
 TIMEOUT_SECONDS = 120.0
-"""The most that one request may take."""
+"""Host seconds that one request may take: work and idle time, without waits for a processor."""
 MEMORY = 6 << 30
 MAX_OUTPUTS = 256
 
@@ -122,8 +123,9 @@ def _fork() -> Child:
 def _asked(
     child: Child, verb: str, *buffers: bytes, **fields: object
 ) -> tuple[dict[str, Any], Any]:
+    meter = Meter(child.pid, None, TIMEOUT_SECONDS, None)
     try:
-        message = child.channel.request({"do": verb, **fields}, *buffers, timeout=TIMEOUT_SECONDS)
+        message = child.channel.request({"do": verb, **fields}, *buffers, timeout=meter.patience)
     except ChannelTimeout:
         sizes = f" at {fields['sizes']}" if "sizes" in fields else ""
         raise CodeError(f"it takes more than {TIMEOUT_SECONDS:g} s{sizes}") from None
@@ -174,8 +176,9 @@ def _explained(error: object) -> str:
     kind, message = inert_line(error.get("type", ""), 60), inert_line(error.get("message", ""), 300)
     if _NO_DRIVER in message:
         return (
-            "it launches a Triton kernel, and there is no GPU here: give the same operation in "
-            "PyTorch, and put the kernel into the problem's folder as baseline.py"
+            "it launches a Triton kernel, and there is no GPU here: record its tests with --record "
+            "'pytest test_FILE.py', or give the same operation in PyTorch, and put the kernel into "
+            "the problem's folder as baseline.py"
         )
     text = message if kind == "BuildError" else f"{kind}: {message}"
     return f"{text} ({_ADVICE[kind]})" if kind in _ADVICE else text

@@ -10,6 +10,7 @@ import itertools
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+from kernel_gym.imports.manifest import LEFT_OUT
 from kernel_gym.imports.readers.base import UnsupportedTask
 from kernel_gym.imports.recorded.problem import CALL, RecordedProblem
 from kernel_gym.imports.recorded.prompting import describe_call
@@ -167,4 +168,6 @@ def _arguments(problem: RecordedProblem, form: int) -> int:
 
 def _note(problem: RecordedProblem, form: int, lost: Mapping[str, str]) -> str:
     why = "; ".join(f"{flag}: {text}" for flag, text in lost.items())
-    return f"left out: {describe_call(problem.templates[form])[: MAX_NOTE // 2]}: {why}"[:MAX_NOTE]
+    return f"{LEFT_OUT}: {describe_call(problem.templates[form])[: MAX_NOTE // 2]}: {why}"[
+        :MAX_NOTE
+    ]

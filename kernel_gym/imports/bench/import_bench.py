@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from kernel_gym.imports.recorded.stated import StatedWorkload
 
 TIMEOUT = 120.0
-"""Seconds of the wall for a program on the files of one task. It ends earlier by its own clock."""
+"""Host seconds for a program on the files of one task: work and idle time, without waits for a
+processor. It ends earlier by its own clock."""
 
 
 class ImportBench:
@@ -118,14 +119,17 @@ class ImportBench:
 
         Raises:
             UnsupportedTask: The program ended without an answer.
+            InfraError: The machine gave it too little of its processors.
         """
+        from kernel_gym.devices.meter import Meter
         from kernel_gym.sandbox.channel import ChannelClosed, ChannelError, ChannelTimeout
 
         header = {"program": program, "files": list(files), "options": dict(options)}
         with self._upstream() as child:
             try:
                 child.channel.send(header, *files.values())
-                answer = child.channel.recv(self._timeout).header
+                meter = Meter(child.pid, None, self._timeout, None)
+                answer = child.channel.recv(meter.patience).header
             except ChannelTimeout:
                 raise UnsupportedTask(f"slow: not done within {self._timeout:g} s") from None
             except ChannelClosed:

@@ -110,14 +110,19 @@ def import_suite(
         checkout: Its checkout.
         benches: Run code of the suite and the controls, each one task at a time.
         folder: Where the manifest is written; None for the user's folder of imports.
-        only: A pattern of names of tasks; others keep what the manifest says.
+        only: Patterns of names of tasks between commas; others keep what the manifest says.
 
     A task on which the device itself failed stays without a verdict, and is tried next time.
 
     Raises:
         CheckoutError: No task of the checkout fits the pattern.
     """
-    listed = [one for one in reader.entries(checkout) if fnmatch.fnmatch(one.name, only)]
+    patterns = only.split(",")
+    listed = [
+        one
+        for one in reader.entries(checkout)
+        if any(fnmatch.fnmatch(one.name, pattern) for pattern in patterns)
+    ]
     if not listed:
         raise CheckoutError(f"{checkout}: no task of {reader.suite} fits {only!r}")
     manifest = _manifest(reader, checkout, folder)

@@ -7,8 +7,18 @@ from dataclasses import dataclass, field
 
 import torch
 
+from kernel_gym.devices.base import Device
+from kernel_gym.imports.recorded.problem import RecordedProblem
 from kernel_gym.imports.recorded.stated import StatedWorkload
 from kernel_gym.judge.correctness import same_twice
+from kernel_gym.tasks.workload import Split
+
+ON_GPU = (
+    "reads outside of tensors are not seen on a GPU",
+    "no audits: races, lost writes and undefined reads are not looked for",
+    "a launch that takes too long ends the recording: its first workgroups are not seen",
+)
+"""Notes on all that an import on a GPU leaves out, since only a simulator knows it."""
 
 
 @dataclass
@@ -28,6 +38,27 @@ class StatingTrial:
     outputs: tuple[torch.Tensor, ...]
     stated: StatedWorkload
     seconds: float
+
+
+def notes_on(
+    device: Device, problem: RecordedProblem, stated: Sequence[StatedWorkload], twins: int
+) -> list[str]:
+    """Names the rules that cannot hold for a task, and what was changed for it.
+
+    Args:
+        device: The device.
+        problem: The problem.
+        stated: Its workloads.
+        twins: How many of them are smaller than the recorded ones.
+    """
+    notes = [f"{twins} workloads are smaller twins"] if twins else []
+    if not device.description.audits:
+        notes += ON_GPU
+    if problem.margin:
+        notes.append("its own code accesses memory just outside of tensors")
+    if not any(one.split is Split.UNSEEN for one in stated):
+        notes.append("no unseen")
+    return notes
 
 
 def has_no_nan(outputs: Sequence[torch.Tensor]) -> bool:

@@ -7,6 +7,7 @@ on the device, smaller twins along the same axes stand for them.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -23,6 +24,7 @@ from kernel_gym.imports.bench.statements import (
     all_finite,
     equal_bytes,
     has_no_nan,
+    notes_on,
     same_answer,
 )
 from kernel_gym.imports.bench.suite_code import CallFailed, SuiteCode
@@ -37,7 +39,7 @@ from kernel_gym.tasks.workload import Kind, Split
 MAX_UNSEEN_WORKLOADS = 6
 MAX_ADVERSARIAL_WORKLOADS = 2
 MAX_CHANGED_WORKLOADS = 3
-"""Train workloads that are tried in another layout, or with larger values."""
+"""Train workloads of a function that are tried in another layout, or with larger values."""
 SLOW_CALL_SECONDS = 0.7
 """Processor seconds of the simulated GPU for one call. Slower ones get a twin."""
 MAX_CALL_SECONDS = 3.0
@@ -61,12 +63,6 @@ MAX_SECONDS_WITHOUT_WORKLOAD = 60.0
 """Seconds of work after which a task is given up none of whose calls has run."""
 MIN_CALL_SECONDS = 0.02
 """Seconds of work that count for any call."""
-ON_GPU = (
-    "reads outside of tensors are not seen on a GPU",
-    "no audits: races, lost writes and undefined reads are not looked for",
-    "a launch that takes too long ends the recording: its first workgroups are not seen",
-)
-"""Notes on all that an import on a GPU leaves out, since only a simulator knows it."""
 
 
 def state_workloads(
@@ -91,22 +87,8 @@ def state_workloads(
         statement = TaskStatement(list(train), flags, notes)
         if "nan" not in statement.flags:  # else hardly any other size has an answer without NaN
             statement.stated += reference.beyond(train)
-        statement.notes += _notes(device, problem, statement.stated, reference.twins)
+        statement.notes += notes_on(device, problem, statement.stated, reference.twins)
         return statement
-
-
-def _notes(
-    device: Device, problem: RecordedProblem, stated: Sequence[StatedWorkload], twins: int
-) -> list[str]:
-    """Names the rules that cannot hold for a task, and what was changed for it."""
-    notes = [f"{twins} workloads are smaller twins"] if twins else []
-    if not device.description.audits:
-        notes += ON_GPU
-    if problem.margin:
-        notes.append("its own code accesses memory just outside of tensors")
-    if not any(one.split is Split.UNSEEN for one in stated):
-        notes.append("no unseen")
-    return notes
 
 
 class _Reference:
@@ -204,9 +186,9 @@ class _Reference:
         self.forms = len({one.dims[CALL] for one in train})
         unseen = self.state_proposals(proposals(train, self._problem.name), taken, Split.UNSEEN)
         odd = self.state_proposals(odd_sizes(train), taken, Split.ADVERSARIAL)
-        changed = [self.changed(train, change) for change in (strided, padded)]
-        wide = [self.changed(train, widened, same=False)]
-        return [*unseen, *odd, *(one for one in (*changed, *wide) if one is not None)]
+        changed = [one for change in (strided, padded) for one in self.changed(train, change)]
+        wide = self.changed(train, widened, same=False)
+        return [*unseen, *odd, *changed, *wide]
 
     def state_proposals(
         self, proposed: Iterator[tuple[Kind, dict[str, int]]], taken: list, split: Split
@@ -241,34 +223,47 @@ class _Reference:
         train: Sequence[StatedWorkload],
         change: Callable[[CallTemplate], CallTemplate | None],
         same: bool = True,
-    ) -> StatedWorkload | None:
-        """States one call in another layout or of larger values, if the suite's own code takes it.
+    ) -> list[StatedWorkload]:
+        """States a call of each function in another layout or of larger values.
 
-        It takes a layout if it gives the answer that it gives on contiguous tensors of the same
-        values, and larger values if its answer is finite.
+        The suite's own code must take it. It takes a layout if it gives the answer that it gives on
+        contiguous tensors of the same values, and larger values if its answer is finite.
 
         Args:
             train: The train workloads.
             change: Changes a template.
             same: Whether the answer must be that of the unchanged call.
         """
-        templates = self._problem.templates
-        for one in train[:MAX_CHANGED_WORKLOADS]:
-            other = change(templates[one.dims[CALL]])
-            if other is None or self.late:
+        attempts: Counter[str] = Counter()
+        stated: dict[str, StatedWorkload] = {}
+        for one in train:
+            template = self._problem.templates[one.dims[CALL]]
+            other, name = change(template), template.call.function
+            if (
+                other is None
+                or name in stated
+                or attempts[name] >= MAX_CHANGED_WORKLOADS
+                or self.late
+            ):
                 continue
-            dims = {**one.dims, CALL: templates.index(other)}
-            trial = self._try(dims, Kind.ADVERSARIAL, Split.ADVERSARIAL)
-            if trial is None or trial.seconds > SLOW_CALL_SECONDS or not has_no_nan(trial.outputs):
-                continue
-            if same:
-                try:
-                    plain, _ = self._call(one, 1)
-                except CallFailed:
-                    continue
-            if same_answer(plain, trial.outputs) if same else all_finite(trial.outputs):
-                return trial.stated
-        return None
+            attempts[name] += 1
+            if (taken := self._taken(one, other, same)) is not None:
+                stated[name] = taken
+        return list(stated.values())
+
+    def _taken(self, one: StatedWorkload, other: CallTemplate, same: bool) -> StatedWorkload | None:
+        """States a call by a changed template, if the suite's own code takes it."""
+        dims = {**one.dims, CALL: self._problem.templates.index(other)}
+        trial = self._try(dims, Kind.ADVERSARIAL, Split.ADVERSARIAL)
+        if trial is None or trial.seconds > SLOW_CALL_SECONDS or not has_no_nan(trial.outputs):
+            return None
+        if not same:
+            return trial.stated if all_finite(trial.outputs) else None
+        try:
+            plain, _ = self._call(one, 1)
+        except CallFailed:
+            return None
+        return trial.stated if same_answer(plain, trial.outputs) else None
 
     def _try(self, dims: dict[str, int], kind: Kind, split: Split) -> StatingTrial | None:
         """Makes a call three times: to learn its outputs, again, and on other values."""

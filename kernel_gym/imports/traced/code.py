@@ -127,8 +127,10 @@ class _Writer:
         if self._random and node.op in _RANDOM:
             return self._draw(node, args)
         kwargs = [f"{key}={self._text(value)}" for key, value in node.kwargs.items()]
-        if self._code.arguments and _creates(node):
-            kwargs.append(f"device={min(self._code.arguments)}.device")
+        if self._code.arguments:
+            place = f"{min(self._code.arguments)}.device"
+            args = [place if number in _places(node, args) else a for number, a in enumerate(args)]
+            kwargs += [f"device={place}"] if _creates(node) else []
         return f"{node.op}({', '.join([*args, *kwargs])})"
 
     def _draw(self, node: NodeTemplate, args: list[str]) -> str:
@@ -240,6 +242,13 @@ def _writes(node: NodeTemplate | Node) -> bool:
     if node.op in VALUES:
         return False
     return operator(node.op)._schema.is_mutable
+
+
+def _places(node: NodeTemplate, args: Sequence[str]) -> set[int]:
+    """Returns which arguments of an operator are devices, which are not recorded."""
+    stated = operator(node.op)._schema.arguments[: len(args)]
+    devices = {number for number, argument in enumerate(stated) if "Device" in str(argument.type)}
+    return {number for number in devices if args[number] == "None"}
 
 
 def _creates(node: NodeTemplate) -> bool:

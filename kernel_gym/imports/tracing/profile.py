@@ -49,7 +49,7 @@ class _Clock:
         self.plain[kind] = len(tensors) == len(bound)
         self.made[kind] = _constructor(module)
         self.inputs[kind] = [
-            {"name": k, "dtype": str(v.dtype)[6:], "shape": list(v.shape)}
+            {"name": k, "dtype": str(v.dtype)[6:], "shape": list(v.shape), "below": _bound(v)}
             for k, v in tensors.items()
         ]
 
@@ -69,6 +69,14 @@ class _Clock:
             }
             for kind in order
         ]
+
+
+def _bound(tensor: torch.Tensor) -> int | None:
+    """Returns the least number above integers such as indices; None where values are others."""
+    real = tensor.dtype.is_floating_point or tensor.dtype.is_complex
+    if real or tensor.dtype is torch.bool or not tensor.numel() or int(tensor.min()) < 0:
+        return None
+    return int(tensor.max()) + 1
 
 
 def _file(kind: type, folder: str) -> str:

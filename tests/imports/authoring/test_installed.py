@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import shlex
 
 import pytest
 import torch
@@ -75,11 +76,34 @@ def test_each_module_has_a_command_or_advice(tmp_path):
     assert _found({**row, "plain": False}, tmp_path / "script.py").advice == NOT_PLAIN
 
 
+def test_indices_have_a_range_and_free_sizes(tmp_path):
+    inputs = [{"name": "ids", "dtype": "int64", "shape": [1, 32], "below": 512}]
+    row = {**LINEAR, "inputs": inputs, "plain": True, "share": 0.5, "calls": 3}
+    command = shlex.split(_found(row, tmp_path / "script.py").command)
+    assert command[command.index("--shapes") + 1] == "ids: int64 < 512 [d1, d32]"
+    assert command[command.index("--sizes") + 1] == "d1=1 d32=32"
+
+
+def test_indices_share_the_width_of_real_inputs(tmp_path):
+    inputs = [
+        {"name": "x", "dtype": "float32", "shape": [32, 128]},
+        {"name": "chosen", "dtype": "int64", "shape": [32, 2], "below": 4},
+        {"name": "weights", "dtype": "float32", "shape": [32, 2], "below": None},
+    ]
+    row = {**LINEAR, "inputs": inputs, "plain": True, "share": 0.5, "calls": 3}
+    module = _found(row, tmp_path / "script.py")
+    stated = "x: float32[d32, 128]; chosen: int64 < 4 [d32, 2]; weights: float32[d32, 2]"
+    assert stated in module.command
+    assert module.what.endswith(
+        "(x: float32[32, 128]; chosen: int64[32, 2]; weights: float32[32, 2])"
+    )
+
+
 @pytest.mark.parametrize(
     ("kind", "message", "advice"),
     [
         ("DynamicOutputShapeException", "aten.nonzero.default", "routing of experts"),
-        ("RuntimeError", "0 active drivers ([]). There should only be one.", "baseline.py"),
+        ("RuntimeError", "0 active drivers ([]). There should only be one.", "--record"),
     ],
 )
 def test_a_failure_names_the_cure(kind, message, advice):

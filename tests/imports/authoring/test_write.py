@@ -153,6 +153,17 @@ def test_a_size_ends_where_a_buffer_of_the_code_ends():
         )
 
 
+def test_a_copy_to_a_device_goes_to_that_of_the_arguments():
+    source = "import torch\n\n\ndef moved(x):\n    return x.tanh().to(x.device, torch.float32)\n"
+    request = TracingRequest(
+        {"m.py": source}, "m.py:moved", shapes=parse_shapes("x: float32[rows, cols]")
+    )
+    text = trace_problem(request, "moved", "a test").problem
+    assert "to.device(tanh, x.device, torch.float32" in text
+    (answer,) = load_text("moved", text).reference(x=torch.ones(2, 3))
+    assert torch.equal(answer, torch.ones(2, 3).tanh())
+
+
 def test_stated_shapes_are_enough():
     source = "import torch\n\n\ndef twice(x):\n    return torch.tanh(x) * 2\n"
     shapes = parse_shapes("x: float32[rows, cols]")

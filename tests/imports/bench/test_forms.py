@@ -90,6 +90,25 @@ def test_rows_are_padded_and_values_wider_where_the_own_code_takes_them(peak):
     assert max(float(form.values.high) for form in tensors) > 64
 
 
+def test_each_function_has_calls_with_padded_rows_and_larger_values(bench):
+    source = PEAK + "\n\ndef other(x, dim):\n    return peak(x, dim)\n"
+    tests = """
+import torch
+
+x = torch.randn(40, 24, device="cuda")
+peak(x, 0)
+peak(x, 1)
+other(x, 1)
+result_gold = 0
+"""
+    problem = recorded_task(source, tests, ["peak", "other"], bench).problem
+    hidden = problem.stated_workloads(Split.ADVERSARIAL)
+    calls = [problem.templates[one.dims["call"]].call for one in hidden]
+    padded = [call.function for call in calls if call.tensors[0].padding]
+    wide = [call.function for call in calls if float(call.tensors[0].values.high) > 64]
+    assert sorted(padded) == sorted(wide) == ["other", "peak"]
+
+
 def test_sizes_reach_beyond_the_largest_recorded_one(peak):
     sizes = [one.dims for one in peak.problem.stated_workloads(Split.UNSEEN)]
     assert max(dims["d0"] for dims in sizes) > 40

@@ -1,11 +1,13 @@
 """Importing a suite: what is done again, what is kept, and what bad input does."""
 
 import pytest
+from typer.testing import CliRunner
 
+from kernel_gym.cli import app
 from kernel_gym.devices.base import BrokenTaskError, InfraError
 from kernel_gym.imports.bench.importing import import_suite
 from kernel_gym.imports.bench.recorded import UnsoundWorkloadsError
-from kernel_gym.imports.manifest import DeviceVerdict, ImportStatus, read_data
+from kernel_gym.imports.manifest import LEFT_OUT, DeviceVerdict, ImportStatus, read_data
 from kernel_gym.imports.readers.base import CheckoutError, FoundTask, Unsupported, UnsupportedTask
 from kernel_gym.imports.traced.problem import TracedProblem
 from kernel_gym.tasks import get_problem
@@ -123,6 +125,7 @@ def test_a_trace_is_not_made_again_for_another_device(checkout, tmp_path):
 def test_only_some_tasks_are_imported(checkout, tmp_path):
     bench = Bench()
     assert set(imported(checkout, tmp_path, bench, only="[ab]")) == {"a", "b"}
+    assert set(imported(checkout, tmp_path, bench, only="h*,c")) == {"hip", "c"}
     with pytest.raises(CheckoutError, match="no task of tiny fits 'q'"):
         imported(checkout, tmp_path, bench, only="q")
 
@@ -217,3 +220,16 @@ def test_a_bench_in_another_process_gives_the_verdict(checkout, tmp_path):
 
     entry = imported(checkout, tmp_path, Remote(), only="a")["a"].entry
     assert entry.verdicts["cuda:0"].reason == f"a {tmp_path.name}"
+
+
+def test_forms_that_are_left_out_are_listed(checkout, tmp_path):
+    class Noting(Bench):
+        def admit(self, task):
+            note = f"{LEFT_OUT}: peak(float32[d0], [1]): irreproducible: two calls differ"
+            return DeviceVerdict(status=ImportStatus.ADMITTED, notes=("no unseen", note))
+
+    imported(checkout, tmp_path, Noting(), only="a")
+    printed = CliRunner().invoke(app, ["imports", "tiny", "--out", str(tmp_path)]).stdout
+    table = " ".join(printed.partition("forms that are left out")[2].split())
+    assert "tiny/a peak(float32[d0], [1]): irreproducible: two calls differ" in table
+    assert "no unseen" not in printed
