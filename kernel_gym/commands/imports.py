@@ -182,9 +182,7 @@ def _left_out(rows: Iterable[Row]) -> Table:
     """Returns one row for each form of calls that a task of a suite has no workload of."""
     from kernel_gym.imports.manifest import LEFT_OUT
 
-    table = Table(title="forms that are left out", title_justify="left", box=box.SIMPLE)
-    for header in ("task", "call, and why"):
-        table.add_column(header, overflow="fold")
+    table = folding_table("task", "call, and why", title="forms that are left out")
     for row in rows:
         for note in row["notes"]:
             kind, mark, text = note.partition(": ")
