@@ -147,6 +147,18 @@ def test_a_judge_stored_on_a_larger_set_has_all_of_it_at_one_commit():
     assert not {one.judge for one in whole} & {one.judge for one in third}, "stored twice"
 
 
+def test_rows_of_the_second_corpus_are_whole_and_of_one_commit():
+    rows = stored_rows(ROOT / STORED / "sums")
+    assert len({one.runner for one in rows}) == 1
+    assert not any(one.runner.endswith("+") for one in rows)
+    compared = {one.judge: one.commit for one in stored_rows(ROOT / STORED)}
+    for judge in {one.judge for one in rows}:
+        own = [one for one in rows if one.judge == judge]
+        assert sorted(one.digest for one in own) == sorted(one.digest for one in corpus.sums())
+        if judge != NAME:
+            assert {one.commit for one in own} == {compared[judge]}, judge
+
+
 def test_the_pages_have_the_stored_rows():
     for page, text in judges_pages(ROOT).items():
         assert text == page.read_text(), page
