@@ -50,6 +50,16 @@ _HERE = frozenset(
 """Operators that need no data, or that the recorder's own device records."""
 
 
+def _equal(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor | None:
+    return (one == other).all() if one.shape == other.shape else None
+
+
+def _all_close(*args: Any, **named: Any) -> torch.Tensor:
+    return torch.isclose(*args, **named).all()
+
+
+_TOLD = {_aten.equal: _equal, _aten.allclose: _all_close, _aten.is_nonzero: lambda one: one}
+"""Operators that tell the host what is true of tensors: each returns the truth as a tensor."""
 _UNKNOWN = object()
 
 
@@ -76,6 +86,10 @@ class OperatorRecording(OperatorMode):
             return func(*args, **named)
         if func.overloadpacket is _aten._local_scalar_dense:
             return self._runtime.read(describe(args[0])).item()
+        if func.overloadpacket in _TOLD:
+            with self:  # the operators of it are steps of the plan, and the host reads its value
+                truth = _TOLD[func.overloadpacket](*args, **named)
+            return truth is not None and bool(self._runtime.read(describe(truth)).item())
         if func.overloadpacket is _aten.copy_:
             return self._copy(func, args, named)
         if func.overloadpacket is _aten._to_copy and named.get("device") and wanted == "cpu":

@@ -103,6 +103,22 @@ def test_host_code_may_read_values_that_a_kernel_has_written(opened):
     assert plan.steps[1].data == torch.tensor([2.0], dtype=torch.float16).numpy().tobytes()
 
 
+@pytest.mark.parametrize(
+    "asked", ["torch.equal(x, x + 0)", "torch.allclose(x, x + 0, atol=1e-3)", "(x + 0 == x).all()"]
+)
+def test_host_code_may_ask_whether_tensors_are_equal(opened, asked):
+    source = f"""
+def softmax(x):
+    y = torch.empty_like(x)
+    work(x, y)
+    return y if {asked} and not {asked.replace("+ 0", "+ 1")} else x
+"""
+    plan, call = called(opened, source)
+    assert isinstance(call, Call), call
+    assert torch.equal(call.outputs[0].tensor, 2 * X)
+    assert sum(isinstance(step, ReadStep) for step in plan.steps) == 2
+
+
 def test_a_plan_that_depends_on_values_is_of_one_call(opened):
     with opened(READS, resident=False) as session:
         calls = [session.call({"x": x}, DIMS) for x in (X, 2 * X, X)]
