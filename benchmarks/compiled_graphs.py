@@ -140,8 +140,8 @@ def figures(rows: Sequence[GraphRow], new_entry: NewEntry) -> Subject:
         unit="times",
         clock="modelled",
         command=command,
-        note=f"Version {rows[0].timing_model} of the timing model; "
-        f"{sum(row.cpu_seconds for row in rows):.0f} processor seconds",
+        note=f"With version {rows[0].timing_model} of the timing model. The run took "
+        f"{sum(row.cpu_seconds for row in rows):.0f} processor seconds.",
     )
     return Subject(title="torch.compile on the simulated GPU", entries=(right, speedup))
 

@@ -227,6 +227,12 @@ def _by_language(rows: Sequence[dict[str, Any]], kind: str) -> dict[str, list[di
     return groups
 
 
+def _note(rows: Sequence[dict[str, Any]]) -> str:
+    tasks = "1 task" if len(rows) == 1 else f"{len(rows)} tasks"
+    equal = "all" if all(row["equal"] for row in rows) else "not all"
+    return f"{tasks}; {equal} records are equal."
+
+
 def _ratio(rows: Sequence[dict[str, Any]]) -> float:
     return round(statistics.geometric_mean(row["after"] / row["before"] for row in rows), 3)
 
@@ -271,10 +277,11 @@ def stored(rows: Sequence[dict[str, Any]], command: str, commit: str) -> dict[st
             entries.append(
                 {
                     "id": f"evaluation-cost-{language}-{kind}".lower().replace(" ", "-"),
-                    "metric": f"Processor seconds after over before, {language}, {kind}",
+                    "metric": "Processor seconds of AFTER divided by those of BEFORE, "
+                    f"{language}, {kind}",
                     "value": _ratio(some),
                     "interval": {"low": min(ratios), "high": max(ratios), "kind": "range of tasks"},
-                    "note": f"{len(some)} tasks; records equal: {all(r['equal'] for r in some)}.",
+                    "note": _note(some),
                     **common,
                 }
             )

@@ -147,7 +147,7 @@ def _size(new_entry: NewEntry, wheel: Path) -> BenchmarkEntry:
     tags = wheel.stem.split("-", 2)[2]
     return new_entry(
         **{"id": "wheel-size", "metric": "Size of the wheel", "value": size, "unit": "MB"},
-        **{"command": COMMAND, "note": f"Its tags: {tags}"},
+        **{"command": COMMAND, "note": f"The tag of the wheel is {tags}."},
     )
 
 
@@ -176,7 +176,7 @@ def _entries(new_entry: NewEntry, place: Installation, wheel: Path) -> Iterator[
             yield new_entry(
                 **{"id": f"{slug}-{kind}-disk", "command": COMMAND, "unit": "MB"},
                 **{"metric": f"Python {version}: disk used", "value": place.megabytes()},
-                note="pip included." if with_torch else "No CPU build of PyTorch was at hand.",
+                note="This includes pip." if with_torch else "We had no CPU build of PyTorch.",
             )
 
 

@@ -268,7 +268,8 @@ def figures(rows: Sequence[LanguageCost], new_entry: NewEntry) -> Subject:
                 id=f"{slug}-first",
                 metric=f"{language}: processor seconds of building, first evaluation on a machine",
                 value=rounded(some[0].first, 2),
-                note=f"{some[0].problem}, with its baseline and the precompiled headers.",
+                note=f"The problem is {some[0].problem}. The time includes its baseline and the "
+                "precompiled headers.",
                 **common,
             )
         )

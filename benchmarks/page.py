@@ -47,23 +47,23 @@ _PAGES = {
 _INTRODUCTION = """\
 # Benchmarks
 
-This section of the documentation has the current figures only, one table per subject. This page has
-the figures of the judge and of the problems. Other pages have [installing and
-running](benchmarks-running.md), [speed and accuracy](benchmarks-simulator.md),
-[training](benchmarks-training.md) and [a policy that writes kernels](benchmarks-writer.md).
-`python -m benchmarks table` prints the pages from `benchmarks/results/*.json`.
-`python -m benchmarks renew` writes them and the figures of the suite.
-[Recording figures](measurements.md) says how to add a figure.
+This section of the documentation has only the current figures, with one table for each subject.
+This page has the figures of the judge and of the problems. Other pages have the figures of
+[installing and running](benchmarks-running.md), of [speed and
+accuracy](benchmarks-simulator.md), of [training](benchmarks-training.md) and of [a policy that
+writes kernels](benchmarks-writer.md). `python -m benchmarks table` prints these pages from
+`benchmarks/results/*.json`. `python -m benchmarks renew` computes the figures of the suite again
+and writes the pages. [Recording figures](measurements.md) describes how to add a figure.
 
-- The column "clock": *measured* by a clock of the GPU or the processor, *modelled* by the
-  simulator, *wall* for elapsed time, and a dash for a count. A modelled time is never a measured
-  one.
-- The column "speaks of": the numbers of problems, tasks and exploits for which the figure was
-  computed. A test compares them with today's numbers, except for figures that need a GPU. Those
-  figures are as old as their date.
-- Rows of a GPU up to 2026-11-27 were measured with the former judge, in which a worker held the
-  GPU. [Real GPUs](gpu.md) has the figures of the present judge.
-- No figure here was measured on an AMD GPU. [The leaderboard](leaderboard.md) compares policies.
+- The column "clock" has one of four entries: *measured* by a clock of the GPU or the processor,
+  *modelled* by the simulator, *wall* for elapsed time, and a dash for a count. A modelled time is
+  not a measured time.
+- The column "counts" has the numbers of problems, tasks and exploits for which the figure was
+  computed. A test compares these numbers with today's numbers, except for figures that need a GPU.
+  A figure that needs a GPU is as old as its date.
+- Figures of a GPU with a date up to 2026-11-27 were measured with the former judge, in which a
+  worker held the GPU. [Real GPUs](gpu.md) has the figures of the present judge.
+- No figure was measured on an AMD GPU. [The leaderboard](leaderboard.md) compares policies.
 """
 OWN_PAGES = {
     "leaderboard": "leaderboard.md",
@@ -72,7 +72,7 @@ OWN_PAGES = {
 }
 """Subjects whose figures are on pages that say more of them."""
 _HEAD = """\
-| metric | figure | speaks of | clock | machine | command | commit, date |
+| metric | figure | counts | clock | machine | command | commit, date |
 |---|---|---|---|---|---|---|"""
 
 ResultsOption = Annotated[
@@ -99,7 +99,7 @@ def benchmark_pages(benchmarks: Benchmarks) -> dict[str, str]:
     listed = "\n".join(["## Machines\n", *machines, ""])
     pages = {_FIRST: "\n".join([_INTRODUCTION, *_tables(benchmarks, first), listed])}
     for file, (title, names) in _PAGES.items():
-        head = f"# {title}\n\n[Benchmarks]({_FIRST}) says how to read the tables.\n"
+        head = f"# {title}\n\n[Benchmarks]({_FIRST}) explains how to read the tables.\n"
         pages[file] = "\n".join([head, *_tables(benchmarks, names)])
     return pages
 

@@ -245,17 +245,17 @@ def samples_page(rows: list[CorpusRow], when: str, count: int, seed: int = 0) ->
     drawn = random.Random(seed).sample(rows, min(count, len(rows)))
     parts = [
         "# Samples of a policy that writes kernels",
-        f"`python -m benchmarks writer RUN` drew these {len(drawn)} of {len(rows)} replies to "
-        f"held-out graphs, {when} of `{GPU}.toml`, by seed {seed}. "
-        "They were not selected by hand. "
-        "[Training](training-writer.md#what-writer_gputoml-learns) says how they were made.",
+        f"This page shows {len(drawn)} of {len(rows)} replies of a policy to held-out graphs, "
+        f"{when} of `{GPU}.toml`. `python -m benchmarks writer RUN` chose these replies at random, "
+        f"with the seed {seed}. [Training](training-writer.md#what-writer_gputoml-learns) "
+        "describes how the policy was trained.",
     ]
     for row in drawn:
         graph = graph_of(row.task)
         verdict = f"outcome `{row.outcome}`"
         if row.speedup and row.unseen_speedup:
             verdict += f"; modelled speedup {row.speedup:.2f} on the shapes of the prompt, "
-            verdict += f"{row.unseen_speedup:.2f} on new ones"
+            verdict += f"{row.unseen_speedup:.2f} on new shapes"
         parts += [
             f"## `{get_task(row.task).problem.name}`",
             f"Kind: {split_of(graph)}; {graph.dtype}; {verdict}.",

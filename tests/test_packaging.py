@@ -133,7 +133,7 @@ def test_the_schema_of_records_rises_when_a_field_goes():
 
 def test_the_page_of_the_protocol_states_its_version():
     text = (ROOT / "docs/protocol.md").read_text(encoding="utf-8")
-    assert f"\nVersion {PROTOCOL_VERSION}. " in text
+    assert f"\nThis is version {PROTOCOL_VERSION} of the protocol. " in text
 
 
 def test_the_changelog_is_short():

@@ -134,7 +134,7 @@ class Ladders(Record):
 def markdown(steps: Sequence[Step]) -> str:
     """Returns the table of the documentation."""
     rows = [
-        "| ladder | step | source | gain there | modelled | on gfx942 | met |",
+        "| ladder | step | source | published gain | modelled gain | on gfx942 | met |",
         "|---|---|---|---|---|---|---|",
     ]
     for step in steps:
