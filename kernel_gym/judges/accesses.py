@@ -5,7 +5,8 @@ values. Two accesses of one element race if different programs make them, at lea
 at least one is not atomic, and no chain of atomics orders them. Vector clocks decide the order: an
 atomic releases what its program has done, and acquires what those released that used the same
 element before (L. Lamport, Communications of the ACM 21(7), 1978; C. Flanagan and S. Freund,
-FastTrack, PLDI 2009). Kernels of a stream run in order, so the watch forgets all accesses at each launch.
+FastTrack, PLDI 2009). Kernels of a stream run in order, so the watch forgets all accesses at each
+launch.
 
 No part of the judge or of the simulator's audits is used.
 """
