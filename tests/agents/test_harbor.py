@@ -3,10 +3,12 @@
 import json
 import os
 import random
+import re
 import shutil
 import subprocess
 import sys
 import tomllib
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -150,3 +152,14 @@ def test_harbor_parses_the_folders(tmp_path):
         parsed = harbor.Task(folder)
         assert parsed.config.verifier.environment_mode.value == "separate"
         assert parsed.config.artifacts == [f"/app/{next((folder / 'solution').glob('k*')).name}"]
+
+
+def test_images_install_the_versions_with_which_the_tasks_were_written(tmp_path):
+    (folder,) = write_harbor([get_task(TASK)], tmp_path / "tasks", DEVICE)
+    for name in ("environment", "tests"):
+        text = (folder / name / "Dockerfile").read_text()
+        assert "@" not in text
+        installed = re.findall(r"([a-z-]+)(?:\[judge\])?==([\w.]+)", text)
+        wanted = {package: version(package).partition("+")[0] for package, _ in installed}
+        assert set(wanted) == {"kernel-gym", "torch", "triton"}
+        assert dict(installed) == wanted

@@ -106,6 +106,16 @@ def test_a_repeated_source_is_not_drawn_again(make):
     assert (one["increment"], other["increment"]) == (one["episode_reward"], 0.0)
 
 
+@pytest.mark.sweep
+def test_a_closed_environment_leaves_nothing_open():
+    code = "import gymnasium, kernel_gym\n"
+    code += f"env = gymnasium.make('KernelOpt-v0', task={TASK!r}, device={DEVICE!r})\n"
+    code += "env.reset(seed=0), env.step('x = 1'), env.close()\n"
+    command = [sys.executable, "-W", "always::ResourceWarning", "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "ResourceWarning" not in done.stderr
+
+
 def test_deterministic_turns_are_evaluated_once(make):
     env = make(deterministic=True)
     env.reset(seed=0)

@@ -7,6 +7,8 @@ import sys
 import tomllib
 from pathlib import Path
 
+import pytest
+
 from tests.programs.running import KERNEL, write
 
 PLUGIN = "kernel_gym.programs.pytest_plugin"
@@ -55,6 +57,30 @@ def test_tests_run_on_the_simulated_gpu_and_a_fault_fails_its_test_alone(tmp_pat
     }
     assert "a kernel faulted on the simulated GPU: read of 4 bytes" in done.stdout
     assert "copy: " in done.stdout
+
+
+FAULT = """
+import torch, triton, triton.language as tl
+
+@triton.jit
+def copy(x, out):
+    tl.store(out + tl.arange(0, 64) + 4096, tl.load(x + tl.arange(0, 64)))
+
+def test_fault():
+    x = torch.ones(64, device="cuda")
+    copy[(1,)](x, torch.empty_like(x), num_warps=1)
+"""
+
+
+@pytest.mark.sweep
+def test_a_failure_shows_the_launch_and_no_frame_of_ours(tmp_path):
+    write(tmp_path, "conftest.py", "import torch\n")
+    write(tmp_path, "test_kernels.py", FAULT)
+    done = pytest_in(tmp_path, "--simulated-gpu")
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "copy[(1,)](x, torch.empty_like(x), num_warps=1)" in done.stdout
+    places = re.findall(r"^(\S+\.py):\d+: ", done.stdout, re.MULTILINE)
+    assert [place for place in places if "kernel_gym/" in place] == []
 
 
 def test_without_the_option_nothing_changes(tmp_path):

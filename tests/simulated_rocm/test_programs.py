@@ -16,7 +16,7 @@ FOLDER = Path(__file__).with_name("programs")
 FAULTY = 120
 PROGRAMS = [
     *("attributes", "captures", "exit_zero", "graph_errors", "graph_memory", "graph_nodes"),
-    *("graphs", "last_error", "memory", "old_launch", "pools", "registered_heap"),
+    *("graph_updates", "graphs", "last_error", "memory", "old_launch", "pools", "registered_heap"),
     *("registered_stack", "runtime_compilation", "runtime_linking", "small_floats"),
 ]
 

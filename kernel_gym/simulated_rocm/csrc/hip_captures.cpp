@@ -186,7 +186,9 @@ int hipGraphUpload(GraphInstance* instance, void* stream) {
 }
 int hipGraphLaunch(GraphInstance* instance, void* stream) {
   if (!handles<GraphInstance>().has(instance)) return hip_note(kInvalidValue);
-  const auto work = instance->work;
+  auto work = instance->work;
+  const auto left_out = [&](const auto& one) { return instance->disabled.count(one.first) > 0; };
+  work.erase(std::remove_if(work.begin(), work.end(), left_out), work.end());
   return hip_queue(
       stream,
       [work] {

@@ -106,7 +106,7 @@ Made copy3d_node(const Copy3D* copy) {
   if (!copy) return {kInvalidValue, {}, ""};
   const bool wrong = (!copy->source_array && !fits(copy->source, copy->source_place, copy->extent)) ||
                      (!copy->target_array && !fits(copy->target, copy->target_place, copy->extent));
-  return {wrong ? kInvalidValue : kSuccess, hip_recorded_copy(copy), ""};
+  return {wrong ? kInvalidValue : kSuccess, hip_recorded_copy(copy), bytes_of(*copy)};
 }
 // What is wrong with a copy between a variable of the program and other memory.
 int check_symbol(const void* symbol, const void* other, size_t size, size_t offset) {
@@ -236,6 +236,9 @@ int hipGraphAddMemcpyNode(GraphNode** node, Graph* graph, GraphNode* const* befo
 }
 int hipGraphMemcpyNodeSetParams(GraphNode* node, const Copy3D* copy) {
   return set(node, kMemcpyNode, copy3d_node(copy));
+}
+int hipGraphMemcpyNodeGetParams(GraphNode* node, Copy3D* copy) {
+  return get(node, kMemcpyNode, copy);
 }
 int hipGraphExecMemcpyNodeSetParams(GraphInstance* instance, GraphNode* node, const Copy3D* copy) {
   return set_in(instance, node, kMemcpyNode, copy3d_node(copy));

@@ -125,6 +125,7 @@ int hipGraphInstantiateWithFlags(GraphInstance** instance, Graph* graph, unsigne
   if (!instance || !is_graph(graph) || flags & ~0xfULL) return hip_note(kInvalidValue);
   GraphInstance made;
   if (!hip_order(*graph, &made.work)) return hip_note(kInvalidValue);  // a cycle
+  for (const auto& one : made.work) made.types.push_back(one.first->type);
   *instance = handles<GraphInstance>().add(std::move(made));
   return hip_note(kSuccess);
 }

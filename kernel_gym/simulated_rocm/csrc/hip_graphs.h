@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -42,6 +43,8 @@ struct Graph {
 };
 struct GraphInstance {
   std::vector<std::pair<const GraphNode*, Work>> work;  // in an order that the edges allow
+  std::vector<int> types;                               // of the nodes of this work
+  std::set<const GraphNode*> disabled;                  // nodes that launches leave out
 };
 
 // Adds a node behind others of its graph; null with a wrong graph or dependency.

@@ -88,13 +88,6 @@ MISSING(hipUnbindTexture)
 
 // graphs and captures of streams
 MISSING(hipGraphAddNode)
-MISSING(hipGraphDebugDotPrint)
-MISSING(hipGraphExecChildGraphNodeSetParams)
-MISSING(hipGraphExecUpdate)
-MISSING(hipGraphInstantiateWithParams)
-MISSING(hipGraphMemcpyNodeGetParams)
-MISSING(hipGraphNodeGetEnabled)
-MISSING(hipGraphNodeSetEnabled)
 MISSING(hipStreamBeginCaptureToGraph)
 MISSING(hipThreadExchangeStreamCaptureMode)
 

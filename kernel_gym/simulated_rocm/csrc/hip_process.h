@@ -18,6 +18,7 @@ enum : int {
   kInvalidDevice = 101,
   kInvalidImage = 200,
   kFileNotFound = 301,
+  kOperatingSystem = 304,
   kInvalidHandle = 400,
   kIllegalState = 401,
   kNotFound = 500,
@@ -29,6 +30,7 @@ enum : int {
   kCooperativeTooLarge = 720,
   kNotSupported = 801,
   kCaptureUnsupported = 900,
+  kGraphExecUpdateFailure = 910,
 };
 
 // The resources of a kernel, and how many of its workgroups fit on a compute unit.
