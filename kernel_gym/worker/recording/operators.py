@@ -7,6 +7,7 @@ every operator, as in tasks of our own.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -58,7 +59,15 @@ def _all_close(*args: Any, **named: Any) -> torch.Tensor:
     return torch.isclose(*args, **named).all()
 
 
-_TOLD = {_aten.equal: _equal, _aten.allclose: _all_close, _aten.is_nonzero: lambda one: one}
+def _itself(one: torch.Tensor) -> torch.Tensor:
+    return one
+
+
+_TOLD: dict[Any, Callable[..., torch.Tensor | None]] = {
+    _aten.equal: _equal,
+    _aten.allclose: _all_close,
+    _aten.is_nonzero: _itself,
+}
 """Operators that tell the host what is true of tensors: each returns the truth as a tensor."""
 _UNKNOWN = object()
 
