@@ -96,8 +96,8 @@ def test_the_table_has_means_and_what_is_missing():
     gluon, hip, extension = (
         line.split() for line in text.splitlines() if "HIP" in line or "Gluon" in line
     )
-    assert hip[1::2][:5] == ["HIP", "9.00", "1.50", "0.20", "1.00"]
-    assert gluon[3] == "3.00"
+    assert hip[:5] == ["HIP", "9.00", "1.50", "0.20", "1.00"]
+    assert gluon[1] == "3.00"
     assert "apt-get install clang-19" in " ".join(extension)
 
 
