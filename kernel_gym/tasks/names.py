@@ -196,7 +196,8 @@ def imports_hint(name: str) -> str:
         r"[a-z0-9]+(-[a-z0-9]+)*", suite
     ):
         return ""
-    if not suite.startswith(OWN_PREFIX) and near_names(suite, Mode):
+    known = (*Mode, *(model.partition("/")[0] for model in MODELS))
+    if not suite.startswith(OWN_PREFIX) and near_names(suite, known):
         return ""
     return f"no suite {suite!r} was imported here: set {IMPORTS} to the folder with {suite}.json"
 
