@@ -150,8 +150,8 @@ def _operators(draw: random.Random) -> list[str]:
     return [draw.choice(sorted(_steps())) for _ in range(draw.randint(2, MAX_OPERATORS))]
 
 
-def _steps() -> dict[str, Callable]:
-    """Steps of a graph: functions of the value so far and of another tensor of its shape."""
+def single_operators() -> dict[str, Callable]:
+    """Operators of eager PyTorch whose result has the shape of their two tensors."""
     import torch
     from torch.nn import functional
 
@@ -169,6 +169,12 @@ def _steps() -> dict[str, Callable]:
         "log_softmax": lambda v, y: v.log_softmax(-1),
         "layer_norm": lambda v, y: functional.layer_norm(v, v.shape[-1:]),
         "rms_norm": lambda v, y: functional.rms_norm(v, v.shape[-1:]),
+    }
+
+
+def _steps() -> dict[str, Callable]:
+    """Steps of a graph: functions of the value so far and of another tensor of its shape."""
+    return single_operators() | {
         "row_sum": lambda v, y: v + v.sum(-1, keepdim=True) / v.shape[-1],
         "row_maximum": lambda v, y: v - v.amax(-1, keepdim=True),
         "column_mean": lambda v, y: v - v.mean(0, keepdim=True),

@@ -15,8 +15,7 @@ from kernel_gym.judges.verdicts import JudgeVerdict, read_verdicts
 
 ROWS = Path("benchmarks/results/judges")
 """Files of rows on the quick set, one a judge, relative to a checkout. `whole/` has those on the
-whole corpus, `third/` those of judges that ran only its held-out third, `sums/` those on the second
-corpus, `outside/` those on corpora of others."""
+whole corpus, `sums/` those on the second corpus, `outside/` those on corpora of others."""
 PAGES = (
     *("docs/judges.md", "docs/judges/whole.md", "docs/judges/sums.md"),
     *("docs/judges/settings.md", "docs/judges/outside.md"),
@@ -35,9 +34,8 @@ def judges_pages(root: Path = Path()) -> dict[Path, str]:
     """
     rows = present_rows(stored_rows(root / ROWS))
     whole = present_rows(stored_rows(root / ROWS / "whole"))
-    third = present_rows(stored_rows(root / ROWS / "third"))
     sums = present_rows(stored_rows(root / ROWS / "sums"))
-    parts = _parts(rows, whole, third, sums, stored_rows(root / ROWS / "outside"))
+    parts = _parts(rows, whole, sums, stored_rows(root / ROWS / "outside"))
     texts = {root / page: (root / page).read_text(encoding="utf-8") for page in PAGES}
     for name, part in parts.items():
         mark = MARK.format(name, RENEW)
@@ -51,7 +49,6 @@ def judges_pages(root: Path = Path()) -> dict[Path, str]:
 def _parts(
     rows: Sequence[JudgeVerdict],
     whole: Sequence[JudgeVerdict],
-    third: Sequence[JudgeVerdict],
     sums: Sequence[JudgeVerdict],
     outside: Sequence[JudgeVerdict],
 ) -> dict[str, str]:
@@ -63,16 +60,14 @@ def _parts(
         "held-out": score_table(scores(held_out(compared))),
         "whole": score_table(scores(whole)),
         "whole kinds": kind_table(whole),
-        "whole held-out": score_table(scores([*held_out(whole), *third])),
-        "whole commit": commit_lines([*whole, *third]) + repeated_line(rows, [*whole, *third]),
+        "whole held-out": score_table(scores(held_out(whole))),
+        "whole commit": commit_lines(whole) + repeated_line(rows, whole),
         "sums": score_table(scores(sums)),
         "sums kinds": kind_table(sums),
         "sums held-out": score_table(scores(held_out(sums))),
         "sums commit": commit_lines(sums),
         "commit": commit,
-        "settings": "\n".join(
-            [commit, *(_settings(name, rows, whole, third, sums) for name in NAMES)]
-        ),
+        "settings": "\n".join([commit, *(_settings(name, rows, whole, sums) for name in NAMES)]),
         "outside": "\n".join(_outside(corpus, outside) for corpus in CORPORA),
     }
 
@@ -114,7 +109,6 @@ def _settings(
     name: str,
     rows: Sequence[JudgeVerdict],
     whole: Sequence[JudgeVerdict],
-    third: Sequence[JudgeVerdict],
     sums: Sequence[JudgeVerdict],
 ) -> str:
     """Returns the section of a judge: its choices, and the commands that repeat its rows."""
@@ -127,8 +121,6 @@ def _settings(
     lines.append(f"{run} --quick --out {name}.jsonl")
     if any(row.judge == name for row in whole):
         lines.append(f"{run} --out whole-{name}.jsonl")
-    if any(row.judge == name for row in third):
-        lines.append(f"{run} --held-out --out third-{name}.jsonl")
     if any(row.judge == name for row in sums):
         lines.append(f"{run} --sums --out sums-{name}.jsonl")
     return "\n".join([*lines, "```", ""])

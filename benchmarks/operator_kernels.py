@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from benchmarks.compiled_graphs import modelled_seconds
+from benchmarks.compiled_graphs import modelled_seconds, single_operators
 from benchmarks.figures import Subject
 from benchmarks.renewal import NewEntry, entry_maker, rounded, store
 from kernel_gym.commands.common import one_line_errors
@@ -83,23 +83,7 @@ def operator_kernels(
 
 def _operators() -> dict[str, Callable]:
     """Functions of two tensors of one shape, each of which is one operator of eager PyTorch."""
-    import torch
-    from torch.nn import functional
-
-    return {
-        "relu": lambda x, y: functional.relu(x),
-        "gelu": lambda x, y: functional.gelu(x),
-        "silu": lambda x, y: functional.silu(x),
-        "sigmoid": lambda x, y: x.sigmoid(),
-        "tanh": lambda x, y: x.tanh(),
-        "softplus": lambda x, y: functional.softplus(x),
-        "add": lambda x, y: x + y,
-        "multiply": lambda x, y: x * y,
-        "maximum": lambda x, y: torch.maximum(x, y),
-        "softmax": lambda x, y: x.softmax(-1),
-        "log_softmax": lambda x, y: x.log_softmax(-1),
-        "layer_norm": lambda x, y: functional.layer_norm(x, x.shape[-1:]),
-        "rms_norm": lambda x, y: functional.rms_norm(x, x.shape[-1:]),
+    return single_operators() | {
         "row_sum": lambda x, y: x.sum(-1),
         "row_maximum": lambda x, y: x.amax(-1),
         "column_sum": lambda x, y: x.sum(0),

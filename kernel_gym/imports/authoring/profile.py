@@ -105,8 +105,8 @@ def _shape(one: dict[str, Any], number: int, fixed: int | None = None) -> str:
     Args:
         one: The input.
         number: Its place among the inputs.
-        fixed: How many of its last sizes stay numbers; others get the names of axes. None for an
-            input as it was seen, without names and ranges.
+        fixed: How many of its last sizes stay numbers; others get the names of axes. None if
+            the input gets the sizes of the profile alone, without names and ranges.
     """
     name = inert_line(one.get("name", f"x{number}"), 40)
     sizes, below, limit = _sizes(one), one.get("below"), ""
