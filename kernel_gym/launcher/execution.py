@@ -11,7 +11,7 @@ from kernel_gym.launcher.device_memory import DeviceMemory
 from kernel_gym.launcher.driver import DriverError, GpuDriver
 from kernel_gym.launcher.layout import BufferLayout, draw_layout, room_for
 from kernel_gym.launcher.pieces import pieces
-from kernel_gym.launcher.timing import InputPlace
+from kernel_gym.launcher.timing import MemoryPlace
 from kernel_gym.plans.addresses import put_references
 from kernel_gym.plans.binary import features_of
 from kernel_gym.plans.types import (
@@ -66,6 +66,7 @@ class PlanExecution:
         self._sizes = sizes + [_staged_bytes(plan.steps[number]) or 0 for number in self._staged]
         self._memory = memory.take(room_for(self._sizes))
         self._graph = 0
+        self._ran = False
         shuffle = random.SystemRandom()
         self._layout: BufferLayout = draw_layout(self._sizes, shuffle)
         self._places = [self._memory + offset for offset in self._layout.offsets]
@@ -88,14 +89,14 @@ class PlanExecution:
             )
         ]
 
-    def prepare(self, inputs: InputPlace, graph: bool) -> None:
-        """Loads code with variables again, and captures the steps if they have no graph.
+    def prepare(self, inputs: MemoryPlace, graph: bool) -> None:
+        """Loads code with variables again if it has run, and captures steps without a graph.
 
         Args:
             inputs: Not used: nothing of the plan runs.
             graph: Whether `start` queues a graph.
         """
-        if self._has_variables:
+        if self._has_variables and self._ran:
             self._driver.wait()
             self._destroy_graph()
             self._load()
@@ -103,7 +104,7 @@ class PlanExecution:
         if graph and not self._graph:
             self._graph = self._captured()
 
-    def begin(self, inputs: InputPlace) -> None:
+    def begin(self, inputs: MemoryPlace) -> None:
         """Queues what makes a call independent of the one before: poison, inputs and constants.
 
         Args:
@@ -118,6 +119,7 @@ class PlanExecution:
 
     def queue(self, noop: bool = False) -> None:
         """Queues all steps, or all but the candidate's launches."""
+        self._ran = True
         for number, step in enumerate(self._plan.steps):
             if isinstance(step, LaunchStep):
                 if step.copies or not noop:
@@ -131,8 +133,8 @@ class PlanExecution:
                 target = self._places[step.buffer] + step.offset
                 self._driver.copy(target, self._staging(number), len(step.data))
 
-    def queue_results(self, results: Sequence[int]) -> None:
-        """Queues copies to memory of the host, as many as there are places.
+    def queue_results(self, results: Sequence[MemoryPlace]) -> None:
+        """Queues copies of what the call has left, as many as there are places.
 
         Args:
             results: A place for each output, from its first to its last element, then for each
@@ -144,7 +146,7 @@ class PlanExecution:
         inputs = self._arguments(BufferRole.INPUT)
         sources += [(self._places[number], buffers[number].size) for number in inputs]
         for place, (address, size) in zip(results, sources, strict=False):
-            self._driver.queue_copy_out(place, address, size)
+            place.receive(self._driver, address, size)
 
     def damaged(self) -> int | None:
         """Returns the number of a buffer beside which a kernel has written; None if there is none.
@@ -160,6 +162,7 @@ class PlanExecution:
     def start(self, graph: bool) -> None:
         """Queues the steps of a call, as the graph that was captured or one by one."""
         if graph:
+            self._ran = True
             self._driver.launch_graph(self._graph)
         else:
             self.queue()

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import socket
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 
 from kernel_gym.inert import inert_line
@@ -22,7 +22,7 @@ from kernel_gym.launcher.execution import PlanExecution
 from kernel_gym.launcher.pieces import TooManyPiecesError
 from kernel_gym.launcher.reference import NotCapturedError, ReferenceExecution
 from kernel_gym.launcher.shared_file import SharedFile
-from kernel_gym.launcher.timing import CallTimer, InputPlace
+from kernel_gym.launcher.timing import CallTimer, MemoryPlace
 from kernel_gym.launcher.vendors import VENDORS
 from kernel_gym.plans.parse import parse_plan
 from kernel_gym.plans.reading import BadPlanError
@@ -43,7 +43,7 @@ class PlanLauncher:
         driver: The device.
         shared: Memory of the host with inputs and results.
         flush: Bytes that make caches cold.
-        staging: The address of the judge's memory on the device, which may have inputs too; 0 for
+        staging: The address of the judge's memory on the device, which may have them too; 0 for
             none.
     """
 
@@ -82,11 +82,11 @@ class PlanLauncher:
         """Executes a plan once."""
 
         def work() -> Answer:
-            execution, place = self._opened(number), self._inputs(inputs)
+            execution, place = self._opened(number), self._place(inputs)
             execution.prepare(place, graph=False)
             execution.begin(place)
             execution.queue(noop)
-            execution.queue_results(self._results(results))
+            execution.queue_results([self._place(offset) for offset in results])
             return messages.PlanExecuted(execution.damaged())
 
         return self._trying(work)
@@ -110,8 +110,8 @@ class PlanLauncher:
         """Times a call. A plan has other places of code and buffers each time."""
         if isinstance(self._execution, PlanExecution):
             self.close()
-        execution, place = self._opened(number), self._inputs(inputs)
-        return self._timer.seconds(execution, place, self._results(results), graph)
+        execution, places = self._opened(number), [self._place(offset) for offset in results]
+        return self._timer.seconds(execution, self._place(inputs), places, graph)
 
     def _add(self, number: int, make: Callable[[], Execution]) -> Answer:
         self._makers.pop(number, None)
@@ -133,14 +133,11 @@ class PlanLauncher:
             self._number = number
         return self._execution
 
-    def _inputs(self, offset: int) -> InputPlace:
-        """Returns where inputs are: the staging memory follows the shared file."""
+    def _place(self, offset: int) -> MemoryPlace:
+        """Returns the place of an offset: the staging memory follows the shared file."""
         if self._staging and offset >= self._shared.size:
-            return InputPlace(self._staging + offset - self._shared.size, on_device=True)
-        return InputPlace(self._shared.place(offset, 0), on_device=False)
-
-    def _results(self, offsets: Sequence[int]) -> list[int]:
-        return [self._shared.place(offset, 0) for offset in offsets]
+            return MemoryPlace(self._staging + offset - self._shared.size, on_device=True)
+        return MemoryPlace(self._shared.place(offset, 0), on_device=False)
 
     def _trying(self, work: Callable[[], Answer]) -> Answer:
         """Turns what is wrong with a plan into an answer."""

@@ -126,7 +126,8 @@ class LauncherProcess:
 
         Args:
             number: The plan.
-            inputs: The offset of all inputs in the shared file, one behind the other.
+            inputs: The offset of all inputs in the shared file, one behind the other. Offsets
+                behind the file are in the staging memory.
             results: The offset of each output, then of each input as the call has left it.
             noop: Leave out launches.
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from kernel_gym.launcher.driver import DriverError, GpuDriver
-from kernel_gym.launcher.timing import InputPlace
+from kernel_gym.launcher.timing import MemoryPlace
 
 if TYPE_CHECKING:
     import torch
@@ -50,7 +50,7 @@ class ReferenceExecution:
         self._graph: Any = None
         self._warm = False
 
-    def prepare(self, inputs: InputPlace, graph: bool) -> None:
+    def prepare(self, inputs: MemoryPlace, graph: bool) -> None:
         """Calls the function once before times are taken, so that libraries are loaded.
 
         Args:
@@ -69,7 +69,7 @@ class ReferenceExecution:
         if graph and self._graph is None:
             self._graph = self._captured()
 
-    def begin(self, inputs: InputPlace) -> None:
+    def begin(self, inputs: MemoryPlace) -> None:
         """Queues copies of the inputs."""
         for storage in self._storages:
             inputs = inputs.copied(self._driver, storage.data_ptr(), storage.nbytes)
@@ -95,12 +95,12 @@ class ReferenceExecution:
                 raise DriverError(f"PyTorch: {str(error).splitlines()[0][:300]}") from None
         self._results = tuple(results) if isinstance(results, tuple | list) else (results,)
 
-    def queue_results(self, results: Sequence[int]) -> None:
+    def queue_results(self, results: Sequence[MemoryPlace]) -> None:
         """Queues copies of what the function has returned, then of the inputs."""
         returned = [result.contiguous() for result in self._results]
         self._kept = returned
         for place, tensor in zip(results, (*returned, *self._storages), strict=False):
-            self._driver.queue_copy_out(place, tensor.data_ptr(), tensor.nbytes)
+            place.receive(self._driver, tensor.data_ptr(), tensor.nbytes)
 
     def damaged(self) -> int | None:
         """Returns None: the code is trusted."""

@@ -23,35 +23,42 @@ _MAX_LEAD = 200
 
 
 @dataclass(frozen=True)
-class InputPlace:
-    """Where the inputs of a call are, one behind the other."""
+class MemoryPlace:
+    """A place that the judge shares with its launchers, for inputs or for a result."""
 
     address: int
     on_device: bool
-    """Whether it is memory of the device, which the judge has written, or memory of the host."""
+    """Whether it is the judge's memory of the device, or memory of the host."""
 
-    def copied(self, driver: GpuDriver, target: int, size: int) -> InputPlace:
+    def copied(self, driver: GpuDriver, target: int, size: int) -> MemoryPlace:
         """Queues a copy of the first bytes; returns the place behind them."""
         copy = driver.copy if self.on_device else driver.queue_copy_in
         if size:
             copy(target, self.address, size)
-        return InputPlace(self.address + size, self.on_device)
+        return MemoryPlace(self.address + size, self.on_device)
+
+    def receive(self, driver: GpuDriver, source: int, size: int) -> None:
+        """Queues a copy of bytes of the device to this place."""
+        if self.on_device and size:
+            driver.copy(self.address, source, size)
+        else:
+            driver.queue_copy_out(self.address, source, size)
 
 
 class Work(Protocol):
     """Work of a call on the stream of a driver."""
 
-    def prepare(self, inputs: InputPlace, graph: bool) -> None:
+    def prepare(self, inputs: MemoryPlace, graph: bool) -> None:
         """Does what a call needs before the device is busy with it."""
 
-    def begin(self, inputs: InputPlace) -> None:
+    def begin(self, inputs: MemoryPlace) -> None:
         """Queues what makes a call independent of the one before."""
 
     def start(self, graph: bool) -> None:
         """Queues the work, as the replay of a graph or not."""
 
-    def queue_results(self, results: Sequence[int]) -> None:
-        """Queues copies of outputs, then inputs, to memory of the host."""
+    def queue_results(self, results: Sequence[MemoryPlace]) -> None:
+        """Queues copies of outputs, then inputs, as many as there are places."""
 
 
 class CallTimer:
@@ -74,13 +81,15 @@ class CallTimer:
         seconds = max(1e-6, driver.elapsed(self._before, self._after))
         self._lead = min(_MAX_LEAD, int(_QUEUE_SECONDS / seconds))
 
-    def seconds(self, work: Work, inputs: InputPlace, results: Sequence[int], graph: bool) -> float:
+    def seconds(
+        self, work: Work, inputs: MemoryPlace, results: Sequence[MemoryPlace], graph: bool
+    ) -> float:
         """Returns the seconds of one call.
 
         Args:
             work: What the call does.
             inputs: Its inputs.
-            results: Where its outputs go, in memory of the host; empty if nobody wants them.
+            results: Where its outputs go; empty if nobody wants them.
             graph: Whether the work is captured and replayed as one graph.
         """
         driver = self._driver

@@ -37,7 +37,7 @@ class LoadReference(Request, verb="load_reference"):
 
 
 class ExecutePlan(Request, verb="execute"):
-    """Executes a plan once, with inputs and results in the shared file."""
+    """Executes a plan once, with inputs and results in the shared file or the staging memory."""
 
     number: int = parsed(values.whole)
     inputs: int = parsed(values.whole)
@@ -53,7 +53,7 @@ class TimeCalls(Request, verb="time"):
 
     calls: list[list[int]] = parsed(_calls)
     """For each call the number of its plan, where its inputs begin, and a place for each output if
-    anybody wants them. Inputs are in the shared file, or behind its end in the staging memory."""
+    anybody wants them. Offsets behind the end of the shared file are in the staging memory."""
     graph: bool = parsed(values.truth)
     """Whether the steps are captured as a graph and replayed."""
 
@@ -66,7 +66,7 @@ class PlanLoaded(Answer):
 
 
 class PlanExecuted(Answer):
-    """The results of a call are in the shared file."""
+    """The results of a call are where the request wants them."""
 
     damaged: int | None
     """The number of a buffer beside which a kernel has written."""

@@ -208,7 +208,17 @@ def _has_equal(rows: torch.Tensor) -> bool:
     rows = rows[(rows != 0).any(1)]
     if len(rows) and bool((rows[1:] == rows[0]).all(1).any()):
         return True
-    return len(torch.unique(rows, dim=0)) < len(rows)
+    _, number, count = torch.unique(_sums_of_bits(rows), return_inverse=True, return_counts=True)
+    alike = rows[count[number] > 1]  # to sort all rows takes long
+    return len(torch.unique(alike, dim=0)) < len(alike)
+
+
+def _sums_of_bits(rows: torch.Tensor) -> torch.Tensor:
+    """Returns a number for each row of float64, int64 [rows]: equal rows have equal ones."""
+    bits = (rows + 0.0).contiguous().view(torch.int64)  # -0.0 is 0.0
+    draw = torch.Generator().manual_seed(0)
+    factors = torch.randint(1 << 62, (rows.shape[1],), generator=draw).to(rows.device)
+    return (bits * factors).sum(1)
 
 
 _ROWS_HOLD: Mapping[SpecialValue, Callable[[torch.Tensor, torch.dtype], torch.Tensor]] = {

@@ -17,7 +17,7 @@ from kernel_gym.judge.expected import compare, expect
 from kernel_gym.judge.protocol import TIMING
 from kernel_gym.judge.timing.deferred_checks import DeferredChecks
 from kernel_gym.judge.timing.fresh_inputs import FreshInputs
-from kernel_gym.judge.timing.gpu import compare_sessions
+from kernel_gym.judge.timing.comparison import compare_sessions
 from kernel_gym.judge.timing.paired import PairedResult
 from kernel_gym.simulated_rocm.folders import library_folder
 from kernel_gym.tasks import Scale, get_task, make_inputs, train_workloads

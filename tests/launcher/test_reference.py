@@ -10,10 +10,10 @@ import torch
 from kernel_gym.launcher import reference as module
 from kernel_gym.launcher.driver import DriverError
 from kernel_gym.launcher.reference import NotCapturedError, ReferenceExecution
-from kernel_gym.launcher.timing import InputPlace
+from kernel_gym.launcher.timing import MemoryPlace
 
 ADD = "def f(x, factor):\n    return x * factor\n"
-NOWHERE = InputPlace(0, on_device=False)
+NOWHERE = MemoryPlace(0, on_device=False)
 FORM = [{"bytes": 16, "offset": 0, "shape": [4], "strides": [1], "dtype": "float32"}, 2.0]
 
 
@@ -31,6 +31,10 @@ class Driver:
 
     def queue_copy_out(self, target, source, size):
         self.copies.append((target, source, size))
+
+    def copy(self, target, source, size):
+        assert target == 12288
+        self.copies.append(("device", source, size))
 
 
 @pytest.fixture
@@ -52,21 +56,21 @@ def test_the_first_call_already_has_inputs(opened):
     work = opened(f"{checked}    return x * factor\n")
     work._driver = CopyingDriver()
     ones = torch.ones(4)
-    work.prepare(InputPlace(ones.data_ptr(), on_device=False), graph=False)
+    work.prepare(MemoryPlace(ones.data_ptr(), on_device=False), graph=False)
     assert torch.equal(work._results[0], torch.full((4,), 2.0))
 
 
 def test_inputs_go_to_the_storage_and_results_come_back(opened):
     work = opened(ADD)
     work._storages[0].copy_(torch.ones(4).view(torch.uint8))
-    place = InputPlace(4096, on_device=False)
+    place = MemoryPlace(4096, on_device=False)
     work.begin(place)
     assert work._driver.copies == [(work._storages[0].data_ptr(), 4096, 16)]
     work.prepare(place, graph=False)
     work.start(graph=False)
     assert torch.equal(work._results[0], torch.full((4,), 2.0))
-    work.queue_results([8192, 12288])
-    assert [copy[0::2] for copy in work._driver.copies[2:]] == [(8192, 16), (12288, 16)]
+    work.queue_results([MemoryPlace(8192, on_device=False), MemoryPlace(12288, on_device=True)])
+    assert [copy[0::2] for copy in work._driver.copies[2:]] == [(8192, 16), ("device", 16)]
 
 
 def test_a_failure_of_pytorch_has_its_first_line(opened):

@@ -111,7 +111,7 @@ def timing(
 def _timing_rows(name: str, repeats: int) -> Iterator[Row]:
     from kernel_gym.devices import describe, open_device
     from kernel_gym.devices.base import Exclusivity, TimingMethod
-    from kernel_gym.judge.timing.gpu import compare_sessions
+    from kernel_gym.judge.timing.comparison import compare_sessions
     from kernel_gym.judge.timing.noise_floor import noise_floor
     from kernel_gym.tasks import get_task
 
@@ -148,8 +148,8 @@ def _summarise(
     other: TimedSession,
     repeats: int,
 ) -> Row:
+    from kernel_gym.judge.timing.comparison import compare_sessions
     from kernel_gym.judge.timing.deferred_checks import DeferredChecks
-    from kernel_gym.judge.timing.gpu import compare_sessions
     from kernel_gym.judge.timing.paired import PairedResult
     from kernel_gym.tasks.workload import Kind, Split, Workload
 

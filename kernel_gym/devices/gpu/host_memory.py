@@ -1,4 +1,7 @@
-"""The judge's side of the memory that launchers read inputs from and write outputs to."""
+"""The judge's side of the memory that launchers read inputs from and write outputs to.
+
+Offsets below its size are in memory of the host, and those behind it in the staging memory.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ class HostMemory:
     Args:
         size: Bytes.
         where: The judge's device, which copies to and from it.
-        staging: Memory on that device, which inputs of timed calls go to if they fit.
+        staging: Memory on that device, which what a call needs goes to if it fits.
     """
 
     def __init__(self, size: int, where: torch.device, staging: StagingMemory) -> None:
@@ -34,13 +37,20 @@ class HostMemory:
 
     @property
     def size(self) -> int:
-        """Bytes."""
+        """Bytes of the host."""
         return self.file.size
+
+    def begin(self, size: int) -> int:
+        """Returns where so many bytes of one call begin: in the staging memory if they fit."""
+        return self.size if 0 < size <= self._staging.size else 0
 
     def write(self, offset: int, data: torch.Tensor) -> int:
         """Copies bytes, uint8 [size], to an offset; returns the offset behind them."""
         end = offset + data.numel()
-        self._bytes[offset:end].copy_(data, non_blocking=True)
+        if offset >= self.size:
+            self._staging.write(offset - self.size, data)
+        else:
+            self._bytes[offset:end].copy_(data, non_blocking=True)
         return end
 
     def stage(self, offset: int, pieces: Sequence[torch.Tensor]) -> int:
@@ -53,15 +63,16 @@ class HostMemory:
         Returns:
             Where they begin, for a launcher.
         """
-        staged = 0 < sum(piece.numel() for piece in pieces) <= self._staging.size
-        end = 0 if staged else offset
+        begin = end = self.begin(sum(piece.numel() for piece in pieces)) or offset
         for piece in pieces:
-            end = self._staging.write(end, piece) if staged else self.write(end, piece)
+            end = self.write(end, piece)
         self.settle()
-        return self.size if staged else offset
+        return begin
 
     def read(self, offset: int, size: int) -> torch.Tensor:
         """Returns a copy of some bytes on the judge's device, uint8 [size]."""
+        if offset >= self.size:
+            return self._staging.read(offset - self.size, size)
         return self._bytes[offset : offset + size].to(self.where, copy=True)
 
     def settle(self) -> None:

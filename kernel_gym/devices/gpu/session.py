@@ -124,13 +124,13 @@ class GpuSession:
             problems = (OutputTensor(None, o.problem) for o in outputs if isinstance(o, Wrong))
             return Call(tuple(problems), 0.0, 0 if noop else loaded.launches)
         tensors = {k: storage_bytes(v) for k, v in inputs.items() if isinstance(v, torch.Tensor)}
-        places = self._places(loaded, [data.numel() for data in tensors.values()])
-        end = 0
+        begin, places = self._places(loaded, [data.numel() for data in tensors.values()])
+        end = begin
         for data in tensors.values():
             end = self.memory.write(end, data)
         self.memory.settle()
         try:
-            damaged = self._slot.process().execute(loaded.number, 0, places, noop)
+            damaged = self._slot.process().execute(loaded.number, begin, places, noop)
         except (PlanFailedError, LauncherLostError) as error:
             return self._failed(error)
         if damaged is not None:
@@ -202,8 +202,8 @@ class GpuSession:
         self._program.close()
         self._release()
 
-    def _places(self, loaded: LoadedCall, sizes: list[int]) -> list[int]:
-        """Returns where the results of a call go, behind its inputs.
+    def _places(self, loaded: LoadedCall, sizes: list[int]) -> tuple[int, list[int]]:
+        """Returns where the inputs of a call begin, and where its results go behind them.
 
         Raises:
             WorkloadTooLargeError: They do not fit.
@@ -213,10 +213,11 @@ class GpuSession:
         for size in (*loaded.result_sizes, *sizes):
             places.append(end)
             end = aligned(end + size)
-        if end > self.memory.size:
+        begin = self.memory.begin(end)
+        if begin == 0 and end > self.memory.size:
             text = f"a workload does not fit: {end} bytes of {self.memory.size} shared ones"
             raise WorkloadTooLargeError(text)
-        return places
+        return begin, [begin + place for place in places]
 
     def _stated(
         self, loaded: LoadedCall, dims: Mapping[str, int]

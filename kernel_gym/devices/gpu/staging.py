@@ -1,8 +1,9 @@
-"""Memory on the GPU by which the judge hands inputs of timed calls to its launchers.
+"""Memory on the GPU by which the judge hands inputs to its launchers, and gets answers.
 
-The judge draws inputs on the GPU. A way through the host takes longer than most calls. The launcher
-maps this memory, so a kernel that finds it can read and change it. So it holds the inputs of one
-call at a time, which the judge writes again before each call.
+The judge draws inputs on the GPU, and compares answers there. A way through the host takes longer
+than most calls. The launcher maps this memory, so a kernel that finds it can read and change it. So
+it holds what belongs to one call at a time: the judge writes inputs again before each call, and the
+launcher copies answers after it.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from kernel_gym.launcher.driver import handle_of
 from kernel_gym.launcher.vendors import VENDORS
 
 STAGING_BYTES = 512 << 20
-"""Larger inputs go through the host."""
+"""A call that needs more goes through the host."""
 
 
 class StagingMemory:
@@ -35,8 +36,10 @@ class StagingMemory:
         self.size = self._bytes.numel() if self.handle else 0
         """Bytes."""
 
-    def write(self, offset: int, data: torch.Tensor) -> int:
-        """Copies bytes, uint8 [size], to an offset; returns the offset behind them."""
-        end = offset + data.numel()
-        self._bytes[offset:end].copy_(data)
-        return end
+    def write(self, offset: int, data: torch.Tensor) -> None:
+        """Copies bytes, uint8 [size], to an offset."""
+        self._bytes[offset : offset + data.numel()].copy_(data)
+
+    def read(self, offset: int, size: int) -> torch.Tensor:
+        """Returns a copy of some bytes, uint8 [size]."""
+        return self._bytes[offset : offset + size].clone()

@@ -49,10 +49,9 @@ class FreshInputs:
         self._stated: tuple[StatedOutput, ...] = stated_outputs(task.problem, workload.dims)
         self._results = sum(_aligned(output.nbytes) for output in self._stated)
         self._scalars: dict[str, Value] = {}
-        self.first = self.draw()
-        """A set of inputs, for the form and the scalars of the calls."""
-        self._scalars = {k: v for k, v in self.first.items() if not isinstance(v, torch.Tensor)}
-        size = sum(data.numel() for data in _tensors(self.first))
+        first = self.draw()
+        self._scalars = {k: v for k, v in first.items() if not isinstance(v, torch.Tensor)}
+        size = sum(data.numel() for data in _tensors(first))
         if self._results + size > memory.size:
             raise InfraError(f"the inputs of {workload} do not fit the shared memory")
 

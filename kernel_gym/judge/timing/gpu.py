@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-import random
 import statistics
-import time
 from collections.abc import Mapping, Sequence
 
 import torch
@@ -15,7 +13,6 @@ from kernel_gym.devices.base import (
     Exclusivity,
     Failed,
     FailureKind,
-    InfraError,
     Session,
     SketchedCall,
     TimedSession,
@@ -23,15 +20,10 @@ from kernel_gym.devices.base import (
 from kernel_gym.judge.attempt import Attempt, Verdict, verdict_of
 from kernel_gym.judge.protocol import PLAUSIBILITY, TIMING
 from kernel_gym.judge.timing.baselines import BaselineRunner
-from kernel_gym.judge.timing.deferred_checks import DeferredChecks
+from kernel_gym.judge.timing.comparison import Comparison, compare_sessions, measure_split
 from kernel_gym.judge.timing.fresh_inputs import FreshInputs
 from kernel_gym.judge.timing.noise_floor import noise_floor
-from kernel_gym.judge.timing.paired import (
-    Ended,
-    PairedBenchmark,
-    PairedResult,
-    PairedSetup,
-)
+from kernel_gym.judge.timing.paired import Ended, PairedResult
 from kernel_gym.judge.timing.reported import impossible
 from kernel_gym.judge.timing.warmup import warm_up
 from kernel_gym.records import Outcome
@@ -43,7 +35,7 @@ from kernel_gym.tasks.sampling import (
     unseen_workloads,
 )
 from kernel_gym.tasks.task import Task
-from kernel_gym.tasks.workload import Workload
+from kernel_gym.tasks.workload import Split, Workload
 
 ALONE_CALLS = 8
 """Calls of which the median is the time of a source by itself."""
@@ -73,10 +65,8 @@ class PairedMethod:
         """
         attempt.device.free_unused_memory()  # a PyTorch baseline may need as much as the oracle
         noise = noise_floor(attempt.device, compare_sessions)
-        for index, workload in enumerate(attempt.workloads):
-            if not workload.timed:
-                continue
-            verdict = _time_workload(attempt, index, workload, noise)
+        for split in (Split.TRAIN, Split.UNSEEN):
+            verdict = _time_split(attempt, split, noise)
             if verdict is not None:  # wrong values explain more than an impossible time
                 wrong = attempt.check_deferred()
                 return Verdict(Outcome.WRONG_VALUES, wrong) if wrong else verdict
@@ -158,33 +148,56 @@ def _shapes_only(attempt: Attempt, workload: Workload) -> Mapping[str, Value] | 
         return None
 
 
-def _time_workload(
-    attempt: Attempt, index: int, workload: Workload, noise: float
-) -> Verdict | None:
-    """Times one workload and adds the times to its result.
+def _time_split(attempt: Attempt, split: Split, noise: float) -> Verdict | None:
+    """Times the workloads of a split, and adds the times to their results.
 
     Args:
         attempt: The evaluation.
-        index: The position of the workload's result.
-        workload: The workload.
+        split: The split.
         noise: The noise floor, by which the bounds are wider.
+    """
+    timed = {n: w for n, w in enumerate(attempt.workloads) if w.timed and w.split is split}
+    comparisons = {n: _comparison(attempt, w, "time") for n, w in timed.items()}
+    ended = measure_split(list(comparisons.values()))
+    if ended is not None:
+        return _verdict(ended)
+    for index, comparison in comparisons.items():
+        result = _plausible(attempt, timed[index], comparison.result)
+        if not isinstance(result, PairedResult):
+            return result
+        _add_times(attempt, index, result, noise)
+    return None
+
+
+def _plausible(
+    attempt: Attempt, workload: Workload, result: PairedResult
+) -> PairedResult | Verdict:
+    """Returns a result that physics allows, and whose baseline the candidate has not slowed much.
+
+    A result that is not plausible is measured once again.
     """
     roofline = attempt.roofline_seconds(workload)
     limit = PLAUSIBILITY.physics_share * roofline
-    result = _compare(attempt, workload, "time")
-    if isinstance(result, PairedResult) and result.candidate_seconds < limit:
-        result = _compare(attempt, workload, "time again")
-        if isinstance(result, PairedResult) and result.candidate_seconds < limit:
-            return impossible(result.candidate_seconds, roofline, workload)
-    if isinstance(result, PairedResult) and result.slowed:
-        for session in (_baseline_session(attempt), _timed(attempt.session)):
-            session.renew()  # the launchers differ, or the candidate has changed one of them
-        result = _compare(attempt, workload, "time again")
-        if isinstance(result, PairedResult) and result.slowed > TIMING.max_beside_share:
-            text = f"the baseline is {result.slowed:.0%} slower where the candidate has run"
-            return Verdict(Outcome.INVALID_TIMING, f"{text} on {workload}")
-    if not isinstance(result, PairedResult):
+    if result.candidate_seconds < limit:
+        again = _measured_again(attempt, workload)
+        if isinstance(again, Verdict):
+            return again
+        if again.candidate_seconds < limit:
+            return impossible(again.candidate_seconds, roofline, workload)
+        result = again
+    if not result.slowed:
         return result
+    for session in (_baseline_session(attempt), _timed(attempt.session)):
+        session.renew()  # the launchers differ, or the candidate has changed one of them
+    again = _measured_again(attempt, workload)
+    if isinstance(again, PairedResult) and again.slowed > TIMING.max_beside_share:
+        text = f"the baseline is {again.slowed:.0%} slower where the candidate has run"
+        return Verdict(Outcome.INVALID_TIMING, f"{text} on {workload}")
+    return again
+
+
+def _add_times(attempt: Attempt, index: int, result: PairedResult, noise: float) -> None:
+    """Adds the times of a workload to its result."""
     mean, half = result.interval.mean, result.interval.half
     if mean > math.log(PLAUSIBILITY.audit_speedup):
         attempt.label("audit: more than 10 times the baseline")
@@ -192,16 +205,21 @@ def _time_workload(
         index,
         candidate_seconds=result.candidate_seconds,
         baseline_seconds=result.baseline_seconds,
-        roofline_seconds=roofline,
+        roofline_seconds=attempt.roofline_seconds(attempt.workloads[index]),
         speedup=math.exp(mean),
         speedup_low=math.exp(mean - half - noise),
         speedup_high=math.exp(mean + half + noise),
     )
-    return None
 
 
-def _compare(attempt: Attempt, workload: Workload, purpose: str) -> PairedResult | Verdict:
-    result = compare_sessions(
+def _measured_again(attempt: Attempt, workload: Workload) -> PairedResult | Verdict:
+    comparison = _comparison(attempt, workload, "time again")
+    ended = measure_split([comparison])
+    return comparison.result if ended is None else _verdict(ended)
+
+
+def _comparison(attempt: Attempt, workload: Workload, purpose: str) -> Comparison:
+    return Comparison(
         attempt.task,
         workload,
         _baseline_session(attempt),
@@ -210,52 +228,10 @@ def _compare(attempt: Attempt, workload: Workload, purpose: str) -> PairedResult
         attempt.device,
         attempt.deferred,
     )
-    return verdict_of(result) if isinstance(result, Failed) else result
 
 
-def compare_sessions(
-    task: Task,
-    workload: Workload,
-    baseline: TimedSession,
-    candidate: TimedSession,
-    seed: int,
-    device: Device,
-    deferred: DeferredChecks,
-) -> PairedResult | Ended:
-    """Compares two sessions on one workload.
-
-    Args:
-        task: What both sides solve.
-        workload: The workload.
-        baseline: One side. Its failures are failures of the machine.
-        candidate: The other side.
-        seed: The seed of data and order.
-        device: The GPU.
-        deferred: Takes the outputs of timed calls that are checked later.
-
-    Raises:
-        InfraError: The baseline failed, or a call does not fit.
-    """
-    where = device.description.torch_device
-    inputs = FreshInputs(task, workload, seed, candidate.memory, where)
-    failed = baseline.select(inputs.first, workload.dims)
-    if isinstance(failed, Failed):
-        raise InfraError(f"the baseline failed while it was timed: {failed.message}")
-    failed = candidate.select(inputs.first, workload.dims)
-    if isinstance(failed, Failed):
-        return failed
-    beside = baseline.beside(candidate)
-    failed = beside.select(inputs.first, workload.dims) if beside else None
-    if isinstance(failed, Failed):
-        raise InfraError(f"the baseline does not load beside the candidate: {failed.message}")
-    setup = PairedSetup(
-        draw=inputs.draw,
-        place=inputs.place,
-        verify=lambda drawn, call: inputs.verify(drawn, call, deferred),
-        clock=time.perf_counter,
-        rng=random.Random(seed),
-    )
-    return PairedBenchmark(baseline, beside, candidate, setup).run()
+def _verdict(ended: Ended) -> Verdict:
+    return verdict_of(ended) if isinstance(ended, Failed) else ended
 
 
 def seconds_alone(
@@ -277,7 +253,7 @@ def seconds_alone(
         InfraError: A call does not fit.
     """
     inputs = FreshInputs(task, workload, seed, session.memory, device.description.torch_device)
-    failed = session.select(inputs.first, workload.dims)
+    failed = session.select(inputs.draw(), workload.dims)
     if isinstance(failed, Failed):
         return failed
     times: list[float] = []

@@ -18,15 +18,10 @@ class LogRatioInterval:
     half: float
 
     @property
-    def settled(self) -> bool:
-        """Whether the interval is narrow enough, or lies beyond the range that is paid.
-
-        Beyond that range its width does not matter. Timing does not stop when the sign of the
-        effect is clear, because the reward would stay noisy.
-        """
+    def is_beyond_pay(self) -> bool:
+        """Whether the interval lies beyond the range that is paid: its width does not matter."""
         least, most = map(math.log, RATIO_CLAMP)
-        beyond = self.mean - self.half > most or self.mean + self.half < least
-        return beyond or self.half < self.width
+        return self.mean - self.half > most or self.mean + self.half < least
 
     @property
     def width(self) -> float:
@@ -34,8 +29,13 @@ class LogRatioInterval:
         return max(TIMING.half_width, TIMING.half_width_share * abs(self.mean))
 
 
-def pairs_needed(effects: Sequence[float]) -> int:
-    """Returns how many pairs give the half-width that is wanted, from those of a first stage.
+def pairs_needed(workloads: Sequence[Sequence[float]]) -> list[int]:
+    """Returns how many pairs each workload of a split needs, from those of a first stage.
+
+    The mean of the lower bounds of a split's workloads is paid. So their half-widths have one
+    budget: the sum of those that are wanted. The least pairs that keep it are in proportion to
+    `a ** (2 / 3)`, where `a / sqrt(n)` is the half-width of a workload after n pairs (by a
+    multiplier of Lagrange).
 
     C. Stein, "A two-sample test for a linear hypothesis whose power is independent of the
     variance", Annals of Mathematical Statistics 16(3), 1945: the spread of a first stage fixes the
@@ -44,16 +44,26 @@ def pairs_needed(effects: Sequence[float]) -> int:
     `two_stage_interval` is the interval that belongs to this number.
 
     Args:
-        effects: Log ratios of the first stage.
+        workloads: Log ratios of the first stage of each workload.
 
     Returns:
-        An even number from that of the first stage to the limit of the protocol.
+        For each workload an even number from that of the first stage to the limit of the protocol.
     """
-    first, count = interval(effects), len(effects)
-    if first.settled:
-        return count
-    needed = math.ceil(count * (first.half / first.width) ** 2)
-    return min(TIMING.max_pairs, needed + needed % 2)
+    counts, firsts = list(map(len, workloads)), list(map(interval, workloads))
+    paid = [number for number, first in enumerate(firsts) if not first.is_beyond_pay]
+    budget = sum(firsts[number].width for number in paid)
+    while paid and sum(firsts[number].half for number in paid) > budget:
+        parts = {n: (firsts[n].half * math.sqrt(len(workloads[n]))) ** (2 / 3) for n in paid}
+        scale = (sum(parts.values()) / budget) ** 2
+        enough = [n for n in paid if parts[n] * scale <= len(workloads[n])]
+        if not enough:
+            for number in paid:
+                needed = math.ceil(parts[number] * scale)
+                counts[number] = min(TIMING.max_pairs, needed + needed % 2)
+            break
+        budget -= sum(firsts[number].half for number in enough)
+        paid = [number for number in paid if number not in enough]
+    return counts
 
 
 def two_stage_interval(effects: Sequence[float]) -> LogRatioInterval:

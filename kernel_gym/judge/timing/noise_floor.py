@@ -23,7 +23,7 @@ from kernel_gym.tasks.task import Task
 
 TASK = "triton2triton/softmax"
 Compare = Callable[..., PairedResult | Ended]
-"""The function `kernel_gym.judge.timing.gpu.compare_sessions`, which imports this module."""
+"""The function `kernel_gym.judge.timing.comparison.compare_sessions`."""
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,6 @@ from kernel_gym.judge.attempt import Verdict
 from kernel_gym.judge.protocol import TIMING
 from kernel_gym.judge.timing.log_ratios import (
     LogRatioInterval,
-    pairs_needed,
     two_stage_interval,
 )
 from kernel_gym.tasks.problem import Value
@@ -120,30 +119,34 @@ class PairedBenchmark:
     ) -> None:
         self._alone, self._beside, self._candidate = alone, beside, candidate
         self._setup = setup
+        self.result = PairedResult()
+        """All pairs so far."""
+        self._seconds_left = TIMING.max_seconds
         self._graph = True
         self._verified = False
 
-    def run(self) -> PairedResult | Ended:
-        """Returns the result, or the failure that ended the comparison.
+    def measure(self, pairs: int) -> Ended | None:
+        """Measures until the result has so many pairs, or no time is left.
 
         The number of pairs is fixed after the first ones, as in Stein's procedure with two stages
         (`pairs_needed`): nobody looks at the mean until all pairs are measured.
 
+        Returns:
+            The failure that ended the comparison, if there was one.
+
         Raises:
             InfraError: The baseline failed in its own launcher.
         """
-        result = PairedResult()
+        result, clock = self.result, self._setup.clock
         ended = self._pair(PairedResult(), None)  # warms up both sides
-        end = self._setup.clock() + TIMING.max_seconds
-        needed = TIMING.min_pairs
-        while ended is None and len(result.candidate) < needed:
-            ended = self._pair(result, len(result.candidate))
-            if len(result.candidate) == TIMING.min_pairs:
-                needed = pairs_needed(result.effects)
-            if len(result.candidate) >= TIMING.min_pairs and self._setup.clock() > end:
+        end = clock() + self._seconds_left
+        while ended is None and len(result.effects) < pairs:
+            if len(result.effects) >= TIMING.min_pairs and clock() > end:
                 break
+            ended = self._pair(result, len(result.effects))
+        self._seconds_left = end - clock()
         result.graph = self._graph
-        return ended or result
+        return ended
 
     def _pair(self, result: PairedResult, number: int | None) -> Ended | None:
         """Times a call of each side on the same inputs, and adds the times to a result.
@@ -168,8 +171,7 @@ class PairedBenchmark:
             return wrong
         baseline, candidate = pair if baseline_first else reversed(pair)
         if self._beside is not None and (number or 0) % TIMING.alone_every == 0:
-            alone = self._alone_twice(inputs)
-            result.checks.append((baseline, alone[0 if baseline_first else 1]))
+            result.checks.append((baseline, self._alone_at(inputs, baseline_first)))
         result.baseline.append(baseline)
         result.candidate.append(candidate)
         return None
@@ -190,9 +192,9 @@ class PairedBenchmark:
         """Times the baseline in its own launcher, on inputs that are written again."""
         return self._in_own_launcher(inputs, [self._alone])[0]
 
-    def _alone_twice(self, inputs: Inputs) -> list[float]:
-        """Times a pair of which both are the baseline: a GPU is slower right after another call."""
-        return self._in_own_launcher(inputs, [self._alone, self._alone])
+    def _alone_at(self, inputs: Inputs, first: bool) -> float:
+        """Times the baseline as the first or second call: a GPU is slower right after another."""
+        return self._in_own_launcher(inputs, [self._alone] * (1 if first else 2))[-1]
 
     def _in_own_launcher(self, inputs: Inputs, order: Sequence[TimedSession]) -> list[float]:
         seconds = self._times(self._alone, order, self._setup.place(inputs, False))

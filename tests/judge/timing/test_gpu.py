@@ -12,6 +12,7 @@ from kernel_gym.judge.timing.paired import PairedResult
 from kernel_gym.records import Outcome
 from kernel_gym.tasks import get_task, train_workloads
 from kernel_gym.tasks.problem import Scale
+from kernel_gym.tasks.workload import Split
 
 TASK = get_task("triton2triton/softmax")
 WORKLOAD = train_workloads(TASK.problem, Scale.FULL)[0]
@@ -38,7 +39,7 @@ class Attempt:
         self.task, self.device, self.deferred = TASK, None, None
         self.session, self.alone = Side(), Side()
         self.baseline = SimpleNamespace(session=lambda task: self.alone)
-        self.fields = {}
+        self.fields, self.workloads = {}, [WORKLOAD]
 
     def roofline_seconds(self, workload):
         return SECONDS / 10
@@ -50,18 +51,23 @@ class Attempt:
         self.fields = fields
 
 
-def compared(baseline):
+class Compared:
     """A comparison in which the baseline takes so long beside the candidate."""
-    pairs = TIMING.min_pairs
-    return PairedResult([baseline] * pairs, [SECONDS] * pairs, [(baseline, SECONDS)] * 3)
+
+    def __init__(self, baseline):
+        pairs = TIMING.min_pairs
+        self.result = PairedResult([baseline] * pairs, [SECONDS] * pairs, [(baseline, SECONDS)] * 3)
+
+    def measure(self, pairs):
+        assert pairs == TIMING.min_pairs
 
 
 def timed(monkeypatch, *baselines):
     """Times a workload whose baseline takes these seconds, one after the other."""
-    results = iter(compared(seconds) for seconds in baselines)
-    monkeypatch.setattr(gpu, "compare_sessions", lambda *_: next(results))
+    comparisons = map(Compared, baselines)
+    monkeypatch.setattr(gpu, "Comparison", lambda *_: next(comparisons))
     attempt = Attempt()
-    return gpu._time_workload(attempt, 0, WORKLOAD, 0.0), attempt
+    return gpu._time_split(attempt, Split.TRAIN, 0.0), attempt
 
 
 def test_a_baseline_that_is_slow_in_one_launcher_only_is_timed_in_another(monkeypatch):
