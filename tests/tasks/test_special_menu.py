@@ -168,3 +168,25 @@ def test_odd_shapes_stay_legal(shape):
     changed = with_entries(value, entries, None)
     assert changed.shape == value.shape
     assert changed.isfinite().all()
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.int32])
+def test_equal_rows_are_those_that_sorting_finds(dtype):
+    for seed in range(40):
+        draw = torch.Generator().manual_seed(seed)
+        rows = torch.randint(-1, 2, (12, 16 if seed % 2 else 3), generator=draw).to(dtype)
+        value = rows if seed % 2 else rows.repeat(1, 6)  # rows of three elements are often equal
+        without_zeros = value[(value != 0).any(1)]
+        equal = len(torch.unique(without_zeros, dim=0)) < len(without_zeros)
+        assert holds(SpecialValue.EQUAL, value) is equal
+
+
+def test_zeros_of_both_signs_are_equal_and_nan_is_not():
+    rows = torch.eye(16)[:9]
+    rows[7], rows[8] = rows[3], -0.0 * rows[3] + rows[3]
+    rows[8][0] = -0.0
+    rows[7, 15] = 5.0
+    rows[8, 15] = 5.0
+    assert holds(SpecialValue.EQUAL, rows)
+    rows[7:, 14] = torch.nan
+    assert not holds(SpecialValue.EQUAL, rows)
