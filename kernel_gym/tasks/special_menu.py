@@ -216,9 +216,9 @@ def _has_equal(rows: torch.Tensor) -> bool:
 def _sums_of_bits(rows: torch.Tensor) -> torch.Tensor:
     """Returns a number for each row of float64, int64 [rows]: equal rows have equal ones."""
     bits = (rows + 0.0).contiguous().view(torch.int64)  # -0.0 is 0.0
-    draw = torch.Generator().manual_seed(0)
-    factors = torch.randint(1 << 62, (rows.shape[1],), generator=draw).to(rows.device)
-    return (bits * factors).sum(1)
+    draw = torch.Generator("cpu").manual_seed(0)
+    factors = torch.randint(1 << 62, (rows.shape[1],), generator=draw, device="cpu")
+    return (bits * factors.to(rows.device)).sum(1)
 
 
 _ROWS_HOLD: Mapping[SpecialValue, Callable[[torch.Tensor, torch.dtype], torch.Tensor]] = {
