@@ -190,3 +190,12 @@ def test_zeros_of_both_signs_are_equal_and_nan_is_not():
     assert holds(SpecialValue.EQUAL, rows)
     rows[7:, 14] = torch.nan
     assert not holds(SpecialValue.EQUAL, rows)
+
+
+def test_rows_are_compared_on_their_own_device():
+    """The judge of a GPU makes that GPU the default device; here it is one without values."""
+    rows = torch.arange(256.0).view(16, 16) % 251
+    with torch.device("meta"):
+        assert not holds(SpecialValue.EQUAL, rows)
+        rows[9] = rows[5]
+        assert holds(SpecialValue.EQUAL, rows)
