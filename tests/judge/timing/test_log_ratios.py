@@ -37,6 +37,19 @@ def test_the_half_width_that_is_wanted_follows_the_effect(mean, width):
     assert LogRatioInterval(mean, 0.1).width == pytest.approx(width)
 
 
+def test_intervals_of_a_split_keep_their_coverage_too():
+    draw, spreads = random.Random(7), (0.002, 0.01, 0.03, 0.06)
+    covered = [0] * len(spreads)
+    for _ in range(800):
+        split = [[draw.gauss(0.02, s) for _ in range(TIMING.min_pairs)] for s in spreads]
+        for number, pairs in enumerate(pairs_needed(split)):
+            effects = split[number]
+            effects += [draw.gauss(0.02, spreads[number]) for _ in range(pairs - len(effects))]
+            stated = two_stage_interval(effects)
+            covered[number] += abs(stated.mean - 0.02) <= stated.half
+    assert all(0.93 <= one / 800 <= 0.98 for one in covered), covered
+
+
 def drawn(spread, mean=0.0, seed=3):
     draw = random.Random(seed)
     return [draw.gauss(mean, spread) for _ in range(TIMING.min_pairs)]
