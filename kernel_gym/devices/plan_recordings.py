@@ -110,6 +110,7 @@ class PlanRecordings:
         self._known: dict[str, str] = {}  # digests by shape and values, also of plans not kept
         self._told: dict[str, Request] = {}  # answers within one call, by question
         self._has_tuned = False
+        self._unanswered: Failed | None = None  # the recorder waits for an answer for good
 
     def record(
         self,
@@ -194,7 +195,7 @@ class PlanRecordings:
 
     def _record_twice(self, request: Request, answers: RecordingAnswers) -> PlannedCall | Failed:
         first = self._record(request, answers)
-        if self._has_tuned:
+        if self._has_tuned and not isinstance(first, Failed):
             first = self._record(request, answers)
         if isinstance(first, Failed):
             return first
@@ -215,6 +216,8 @@ class PlanRecordings:
         self, request: Request, answers: RecordingAnswers, earlier: _Recording | None = None
     ) -> _Recording | Failed:
         """Records a call. An answer that equals an earlier one byte by byte is parsed once."""
+        if self._unanswered is not None:
+            return self._unanswered
         self._has_tuned = False
         answer = self._ask(request)
         for _ in range(MAX_QUESTIONS):
@@ -224,7 +227,11 @@ class PlanRecordings:
         if isinstance(answer, Failed):
             return answer
         if "ask" in answer.header:
-            return Failed(FailureKind.RUNTIME, f"a call asks more than {MAX_QUESTIONS} questions")
+            asked = f"a call asks more than {MAX_QUESTIONS} questions"
+            if answer.header["ask"] == "seconds":
+                asked += ": it tunes itself with too many configurations"
+            self._unanswered = Failed(FailureKind.RUNTIME, asked)
+            return self._unanswered
         if earlier is not None and answer == earlier.answer:
             return earlier
         try:

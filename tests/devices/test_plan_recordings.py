@@ -19,6 +19,7 @@ from kernel_gym.plans.types import (
     PlanKernel,
 )
 from kernel_gym.plans.write import write_plan
+from kernel_gym.protocol.worker import RecordCall
 from kernel_gym.sandbox.channel import ChannelMessage
 from kernel_gym.tasks import Scale, get_task, make_inputs, train_workloads
 
@@ -32,20 +33,38 @@ PLAN = LaunchPlan(
 )
 
 
+TASK = get_task("triton2triton/softmax")
+
+
+def recordings_of(ask):
+    return PlanRecordings(TASK, ask, returns=True)
+
+
+def recorded_by(recordings):
+    workload = train_workloads(TASK.problem, Scale.SIM)[0]
+    inputs = make_inputs(TASK.problem, workload, 0)
+    return recordings.record(inputs, workload.dims, lambda plan, first: 1e-6)
+
+
 def recorded(header, *buffers):
     """Records a call with a recorder that always answers this."""
-    task = get_task("triton2triton/softmax")
-    workload = train_workloads(task.problem, Scale.SIM)[0]
-    recordings = PlanRecordings(task, lambda _: ChannelMessage(header, buffers), returns=True)
-    inputs = make_inputs(task.problem, workload, 0)
-    return recordings.record(inputs, workload.dims, lambda plan, first: 1e-6)
+    return recorded_by(recordings_of(lambda _: ChannelMessage(header, buffers)))
 
 
 def test_a_recorder_that_only_asks_has_made_no_plan():
     question = {"ask": "seconds", "first": 0, "plan": write_plan(PLAN)[0], "refused": []}
-    failed = recorded(question)
-    assert isinstance(failed, Failed)
-    assert "more than 256 questions" in failed.message
+    requests = []
+
+    def ask(request):
+        requests.append(request)
+        return ChannelMessage(question, ())
+
+    recordings = recordings_of(ask)
+    for _ in range(2):  # it still waits for an answer, so a second call is not sent to it
+        failed = recorded_by(recordings)
+        assert isinstance(failed, Failed)
+        assert "more than 256 questions: it tunes itself with too many" in failed.message
+    assert [isinstance(request, RecordCall) for request in requests] == [True] + [False] * 256
 
 
 @pytest.mark.parametrize("copies", [False, True])
