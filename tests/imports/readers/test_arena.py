@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
-from kernel_gym.imports.readers.arena import ArenaReader
-from kernel_gym.imports.readers.base import FoundTask, Unsupported
+from kernel_gym.imports.readers.arena import ArenaReader, runs_on
+from kernel_gym.imports.readers.base import FoundTask, Unsupported, UnsupportedTask
 from kernel_gym.tasks.names import Mode
 from tests.imports.readers import suites
 
 CONFIG = "source_file_path: [kernel.py]\ncorrectness_command: [python3 runner.py --correctness]\n"
+SKIPPED = "platform_support: {status: skip, skip_reason: needs two GPUs}\n"
+
+
+def requires(arch):
+    return f"platform_support:\n  status: supported\n  required_arch: {arch}\n"
 
 
 @pytest.fixture(scope="module")
@@ -23,6 +30,11 @@ def entries(tmp_path_factory):
         "tasks/triton2flydsl/aiter/add/kernel.py": suites.ADD,
         "tasks/triton2flydsl/aiter/add/runner.py": "from kernel import add\nadd(1, 2)",
         "tasks/flydsl2flydsl/norm/config.yaml": CONFIG,
+        "tasks/flydsl2flydsl/gemm/config.yaml": CONFIG + requires("gfx950"),
+        "tasks/triton2triton/wide/config.yaml": CONFIG + requires("gfx950"),
+        "tasks/triton2triton/wide/kernel.py": suites.ADD,
+        "tasks/triton2triton/wide/runner.py": "from kernel import add\nadd(1, 2)",
+        "tasks/triton2triton/broken/config.yaml": CONFIG + SKIPPED,
         "src/main.py": "",
     }
     checkout = suites.write(tmp_path_factory.mktemp("arena"), files)
@@ -47,8 +59,34 @@ def test_a_kernel_in_triton_is_the_start_kernel(entries):
     [
         ("torch2flydsl/empty", "FlyDSL: it has no PyTorch module"),
         ("flydsl2flydsl/norm", "FlyDSL: its start kernel is spread over several files"),
+        (
+            "flydsl2flydsl/gemm",
+            "FlyDSL: its start kernel is spread over several files; it requires gfx950",
+        ),
+        ("triton2triton/broken", "platform: the suite skips it: needs two GPUs"),
     ],
 )
 def test_what_is_no_task_has_a_reason(entries, name, reason):
     assert isinstance(entries[name], Unsupported)
     assert entries[name].reason == reason
+
+
+def test_a_task_for_another_gpu_is_refused_when_it_is_imported(entries, tmp_path):
+    task = entries["triton2triton/wide"]
+    assert isinstance(task, FoundTask)
+    with pytest.raises(UnsupportedTask, match="it requires gfx950, the device is sim:gfx942"):
+        ArenaReader().prepare(tmp_path, task, SimpleNamespace(device="sim:gfx942"))
+
+
+@pytest.mark.parametrize(
+    ("arch", "device", "runs"),
+    [
+        ("", "cuda:0", True),
+        ("gfx950", "sim:gfx950", True),
+        ("gfx950", "sim:gfx942", False),
+        ("gfx950", "rocm:0", True),
+        ("gfx950", "cuda:0", False),
+    ],
+)
+def test_a_device_may_be_the_required_gpu(arch, device, runs):
+    assert runs_on(arch, device) is runs
