@@ -1,4 +1,4 @@
-"""What the disassembler writes is the same for all versions of LLVM."""
+"""The text of an instruction is the same for all versions of LLVM."""
 
 from __future__ import annotations
 
