@@ -12,6 +12,7 @@ from kernel_gym.tasks.names import Mode
 from tests.imports.readers import suites
 
 CONFIG = "source_file_path: [kernel.py]\ncorrectness_command: [python3 runner.py --correctness]\n"
+LOSS = "from torch import nn\n\n\nclass Loss(nn.CrossEntropyLoss):\n    pass\n"
 SKIPPED = "platform_support: {status: skip, skip_reason: needs two GPUs}\n"
 
 
@@ -26,6 +27,10 @@ def entries(tmp_path_factory):
         "tasks/torch2flydsl/scale/model.py": suites.SCALE,
         "tasks/torch2flydsl/scale/kernel.py": "def flydsl_scale(*args): raise NotImplementedError",
         "tasks/torch2flydsl/empty/config.yaml": CONFIG,
+        "tasks/torch2flydsl/loss/config.yaml": CONFIG,
+        "tasks/torch2flydsl/loss/model.py": LOSS,
+        "tasks/torch2flydsl/plain/config.yaml": CONFIG,
+        "tasks/torch2flydsl/plain/model.py": "class Plain(object): pass\n",
         "tasks/triton2flydsl/aiter/add/config.yaml": CONFIG,
         "tasks/triton2flydsl/aiter/add/kernel.py": suites.ADD,
         "tasks/triton2flydsl/aiter/add/runner.py": "from kernel import add\nadd(1, 2)",
@@ -48,6 +53,12 @@ def test_a_module_without_a_kernel_is_a_task_from_pytorch(entries):
     assert task.files == ("tasks/torch2flydsl/scale/model.py",)
 
 
+def test_a_module_may_extend_another_module_of_pytorch(entries):
+    task = entries["torch2flydsl/loss"]
+    assert isinstance(task, FoundTask)
+    assert task.details["class"] == "Loss"
+
+
 def test_a_kernel_in_triton_is_the_start_kernel(entries):
     task = entries["triton2flydsl/aiter/add"]
     assert isinstance(task, FoundTask)
@@ -58,6 +69,7 @@ def test_a_kernel_in_triton_is_the_start_kernel(entries):
     ("name", "reason"),
     [
         ("torch2flydsl/empty", "FlyDSL: it has no PyTorch module"),
+        ("torch2flydsl/plain", "FlyDSL: its PyTorch file defines no module"),
         ("flydsl2flydsl/norm", "FlyDSL: its start kernel is spread over several files"),
         (
             "flydsl2flydsl/gemm",
