@@ -32,7 +32,7 @@ install() {
 # The compiler that candidates in HIP are built with: clang 17 or newer, and the lld that matches it.
 have_clang() {
   local version
-  for version in 20 19 18 17; do
+  for version in 22 21 20 19 18 17; do
     command -v "clang++-$version" >/dev/null && return 0
   done
   command -v clang++ >/dev/null &&
@@ -41,7 +41,7 @@ have_clang() {
 
 install_clang() {
   local version
-  for version in 19 18 17 20; do
+  for version in 19 18 17 20 21 22; do
     if apt-cache show "clang-$version" "lld-$version" >/dev/null 2>&1; then
       install "clang-$version" "lld-$version" && return 0
     fi
@@ -52,7 +52,7 @@ install_clang() {
 # What finds the source lines of a prebuilt code object, for built HIP programs.
 have_symbolizer() {
   local version
-  for version in 20 19 18 17; do
+  for version in 22 21 20 19 18 17; do
     command -v "llvm-symbolizer-$version" >/dev/null && return 0
   done
   return 1
@@ -60,7 +60,7 @@ have_symbolizer() {
 
 install_symbolizer() {
   local version
-  for version in 20 19 18 17; do
+  for version in 22 21 20 19 18 17; do
     if command -v "clang++-$version" >/dev/null; then
       install "llvm-$version"
       return

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from kernel_gym.devices.base import Failed, FailureKind
 from kernel_gym.devices.budget import EXTENSION_SECONDS, HostBudget
+from kernel_gym.devices.built_sources import BuildResult
 from kernel_gym.devices.hip_build import (
     compile_extension,
     compile_hip,
@@ -14,6 +15,7 @@ from kernel_gym.devices.hip_build import (
     launcher_outputs,
     tilelang_lacks,
 )
+from kernel_gym.devices.sim import hip_files
 from kernel_gym.protocol import worker as messages
 from kernel_gym.protocol.request import Request
 from kernel_gym.sandbox.channel import ChannelMessage
@@ -61,11 +63,15 @@ class CandidateLoading:
     @property
     def returns(self) -> bool:
         """Whether the candidate returns its outputs; a launcher in HIP gets them."""
-        return self.task.language != "hip" or self._is_extension
+        return self.task.language != "hip" or self._is_extension or self._is_extension_file
 
     @property
     def _is_extension(self) -> bool:
         return extension.is_extension(self.source, self.task.language)
+
+    @property
+    def _is_extension_file(self) -> bool:
+        return extension.is_extension_file(self.source, self.task.language)
 
     @property
     def _in_tilelang(self) -> bool:
@@ -87,7 +93,15 @@ class CandidateLoading:
             return Failed(FailureKind.COMPILE, lacks)
         if self._is_extension:
             return self._load_extension(replace(request, language="extension"))
-        if self.task.language == "hip":
+        if self._is_extension_file:
+            built = self._build_extension(self.source, hip_files.SOURCE)
+            if isinstance(built, Failed):
+                return built
+            assembler, library = built.results
+            request = replace(
+                request, language="extension file", assembler=assembler, library=library
+            )
+        elif self.task.language == "hip":
             built = compile_hip(self.source, self.arch, self.seconds, self.budget, self.family)
             if isinstance(built, Failed):
                 return built
@@ -123,13 +137,18 @@ class CandidateLoading:
         source = asked.header.get("source")
         if not isinstance(source, str):
             return self._fail("the extension has no source")
-        if self.budget is not None:
-            self.budget.grant(EXTENSION_SECONDS)
-        built = compile_extension(source, self.arch, EXTENSION_SECONDS, self.budget, self.family)
+        built = self._build_extension(source, hip_files.INLINE_SOURCE)
         if isinstance(built, Failed):
             return self.recorder.fail(built)  # the recorder still waits
         told = messages.TellExtension(*built.results)
         return _failure(self.recorder.exchange(told, self.seconds))
+
+    def _build_extension(self, source: str, name: str) -> BuildResult | Failed:
+        """Builds an extension, for which a candidate has more seconds."""
+        seconds, budget = EXTENSION_SECONDS, self.budget
+        if budget is not None:
+            budget.grant(seconds)
+        return compile_extension(source, self.arch, seconds, budget, self.family, name)
 
     def _fail(self, text: str) -> Failed:
         return self.recorder.fail(Failed(FailureKind.COMPILE, text))

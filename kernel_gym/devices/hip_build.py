@@ -31,7 +31,7 @@ from kernel_gym.devices.sim.toolchain import HipToolchain, hip_toolchain
 from kernel_gym.devices.sim.torch_headers import EXTENSION_BEGINNING, with_torch
 from kernel_gym.extras import missing_extra
 from kernel_gym.protocol.request import encode
-from kernel_gym.protocol.worker import BuildHip
+from kernel_gym.protocol.worker import EXTENSION_MODULE, BuildHip
 from kernel_gym.sandbox import failures
 from kernel_gym.sandbox.channel import (
     ChannelClosed,
@@ -158,20 +158,28 @@ def compile_hip(
 
 
 def compile_extension(
-    source: str, arch: str, limit: float, budget: HostBudget | None, family: Family | None
+    source: str,
+    arch: str,
+    limit: float,
+    budget: HostBudget | None,
+    family: Family | None,
+    name: str = hip.INLINE_SOURCE,
 ) -> BuildResult | Failed:
     """Builds a PyTorch extension in HIP, with the results of `compile_hip`.
 
-    The library is a Python module. PyTorch's and HIP's headers stand before the source.
+    The library is a Python module. PyTorch's and HIP's headers stand before the source, and in a
+    candidate's own file the name of the module.
 
     Raises:
         InfraError: A part of the toolchain is missing, or the headers do not compile.
     """
     headers = prepare_extension_headers(arch)
-    includes = "".join(f"#include <{name}>\n" for name in EXTENSION_BEGINNING)
+    begin = "".join(f"#include <{header}>\n" for header in EXTENSION_BEGINNING)
+    if name == hip.SOURCE:
+        begin += f"#define TORCH_EXTENSION_NAME {EXTENSION_MODULE}\n"
     recipe = BuildRecipe(
-        hip.files(f"{includes}#line 1\n{source}", hip.INLINE_SOURCE),
-        headers.commands(hip.INLINE_SOURCE),
+        hip.files(f"{begin}#line 1\n{source}", name),
+        headers.commands(name),
         (hip.ASSEMBLER, hip.LIBRARY),
         (str(headers.folder),),
         in_turn=True,

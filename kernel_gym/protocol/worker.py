@@ -82,11 +82,16 @@ _arena_arguments = fields.listed(_arena_argument)
 # -- a worker on a simulated GPU
 
 
+EXTENSION_MODULE = "candidate"
+"""Name of the module of an extension that is a file in HIP."""
+
+
 class LoadOnSimulator(Request, verb="load"):
     """Builds and loads a candidate. For HIP the compiler has made two files of it."""
 
     language: str = parsed(fields.text)
-    """"triton", "hip", or "extension" for a module that builds an extension in HIP."""
+    """"triton", "hip", "extension" for a module that builds an extension in HIP, or
+    "extension file" for an extension that the compiler has built."""
     entry: str = parsed(fields.text)
     """Name of the function to call."""
     source: str = parsed(fields.text)

@@ -70,6 +70,7 @@ def command(words: Sequence[str], chain: HipToolchain, arch: str, libraries: Pat
         f"--rocm-device-lib-path={_device_libraries(chain)}",
         f"-B{compiler_folder()}",
         *("-D__HIP_PLATFORM_AMD__=1", "-D__HIP_PLATFORM_HCC__=1"),
+        *chain.older,
         *_changed_headers(chain),
         *("-idirafter", str(HEADERS)),
         "-Wno-unused-command-line-argument",
@@ -81,6 +82,8 @@ def command(words: Sequence[str], chain: HipToolchain, arch: str, libraries: Pat
     if not any(word.startswith("-g") for word in words):
         own += ["-Xarch_device", "-gline-tables-only"]
     translated, has_sources = _translated(words)
+    if chain.older:
+        own += ["-include", str(HEADERS / "newer_compiler.h")]
     if _major(words, chain) > OLDEST_MAJOR:
         own += ["-include", str(HEADERS / "later_device_library.h")]
     if not set(words) & {*_NO_LINK, *_NO_COMPILE}:

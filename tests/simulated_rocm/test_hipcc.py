@@ -73,3 +73,23 @@ def test_programs_for_later_headers_have_what_the_device_library_lacks(chain, tm
         b"undefined hidden symbol"
         in subprocess.run(made(chain, *words), capture_output=True).stderr
     )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", ["hip_runtime.h", "hip_fp16.h"])
+def test_headers_of_hip_5_are_read_by_a_newer_compiler(tmp_path, first):
+    chain = hip_toolchain("gfx950")
+    if not isinstance(chain, HipToolchain):
+        pytest.skip(chain.problem)
+    source = tmp_path / "reciprocal.hip"
+    source.write_text(
+        f"#include <hip/{first}>\n#include <hip/hip_fp16.h>\n#include <hip/hip_runtime.h>\n"
+        "__global__ void k(__half2* x, int* width) {\n"
+        "  x[threadIdx.x] = h2rcp(x[threadIdx.x]);\n  *width = warpSize;\n}\n"
+    )
+    text = tmp_path / "reciprocal.s"
+    words = ("--cuda-device-only", "-S", str(source), "-o", str(text))
+    done = subprocess.run(command(words, chain, "gfx950", Path("/libraries")), capture_output=True)
+    assert done.returncode == 0, done.stderr.decode()
+    assert "amdgcn-amd-amdhsa--gfx950" in text.read_text()
+    assert "v_rcp_f16" in text.read_text()

@@ -60,7 +60,7 @@ class SimBackend(Backend):
         if not disassembler.knows(arch):
             version = TARGETS[arch].disassembler
             problems.append(f"code objects cannot be loaded: no LLVM {version} or newer")
-            fixes.append(disassembler.FIX.replace("19", str(max(19, version))))
+            fixes.append(disassembler.fix_for(arch))
         return DeviceStatus(
             name, arch, Clock.MODELLED, True, languages, tuple(problems), tuple(fixes)
         )

@@ -9,10 +9,12 @@ SOURCE, STUB, ASSEMBLER, LIBRARY = "candidate.hip", "stub.cpp", "k.s", "k.so"
 TILELANG_SOURCE, INLINE_SOURCE = "written_by_tilelang.hip", "load_inline.hip"
 """Names of sources that are not the candidate's file: lines of findings and profiles have them."""
 
-# The compiler refers to the device binary that it would embed; here it stays outside.
+# The compiler refers to the device binary that it would embed; here it stays outside. Clang 22 and
+# older versions have different names for it.
 STUB_TEXT = """
 extern "C" __attribute__((visibility("hidden"))) void* __hip_gpubin_handle_ = nullptr;
 extern "C" __attribute__((visibility("hidden"))) const char __hip_fatbin_[8] = {0};
+extern "C" __attribute__((visibility("hidden"))) const char __hip_fatbin[8] = {0};
 """
 
 

@@ -9,11 +9,15 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+from kernel_gym.sim.llvm_packages import USUAL, packaged_llvm
+
 OLDEST_CLANG = 17
 _CANDIDATES = (
     *("clang++-20", "clang++-19", "clang++-18", "clang++-17", "clang++"),
     "/opt/rocm/llvm/bin/clang++",
+    *("clang++-22", "clang++-21"),
 )
+"""Compilers, those that come first are preferred. Another compiler makes other machine code."""
 _BITCODE_FOLDERS = (
     "/usr/lib/x86_64-linux-gnu/amdgcn/bitcode",
     "/usr/lib/aarch64-linux-gnu/amdgcn/bitcode",
@@ -40,7 +44,11 @@ _ISA_LIBRARIES = {
 """Names of the library with the target's version number. An older target's library works too."""
 _OLDEST_FOR = {"gfx950": 20}
 """Targets that need a newer compiler."""
-FIX = "apt-get install clang-19 lld-19 rocm-device-libs libamdhip64-dev"
+FIX = f"apt-get install clang-{USUAL} lld-{USUAL} rocm-device-libs libamdhip64-dev"
+_DECLARATIONS = "__clang_hip_libdevice_declares.h"
+_GONE = "__llvm_amdgcn_rcp_f16"
+_FOR_HIP_5 = ("-D__AMDGCN_WAVEFRONT_SIZE=64", "-mcode-object-version=5")
+"""Options without which clang 22 does otherwise than HIP 5 and its device libraries expect."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +64,8 @@ class HipToolchain:
         headers: The folder that holds `hip/hip_runtime.h`.
         bitcode: The folder of ROCm's device libraries.
         isa: The name of the device library with the number of the target.
+        older: Options for headers and device libraries that are older than the compiler; empty
+            where it needs none.
     """
 
     version: str
@@ -66,6 +76,7 @@ class HipToolchain:
     headers: Path
     bitcode: Path
     isa: str
+    older: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -84,14 +95,11 @@ def hip_toolchain(arch: str = "gfx942") -> HipToolchain | MissingToolchain:
         return MissingToolchain(
             f"HIP is not built for {arch}", f"use a GPU that is one of: {known}"
         )
-    compiler = _find_clang()
-    if compiler is None:
-        return MissingToolchain(f"no clang++ {OLDEST_CLANG} or newer")
-    clang, version = compiler
     needed = _OLDEST_FOR.get(arch, OLDEST_CLANG)
-    if int(version.partition(".")[0]) < needed:
-        fix = FIX.replace("-19", f"-{needed}")
-        return MissingToolchain(f"clang++ {version} has no {arch}, {needed} or newer has", fix)
+    compiler = find_clang(needed)
+    if compiler is None:
+        return _no_clang(arch, needed)
+    clang, version = compiler
     headers = _first_folder(_HEADER_FOLDERS, "hip/hip_runtime.h")
     if headers is None:
         return MissingToolchain("no HIP headers (hip/hip_runtime.h)")
@@ -112,7 +120,8 @@ def hip_toolchain(arch: str = "gfx942") -> HipToolchain | MissingToolchain:
         "-ferror-limit=5",
         "-fuse-cuid=none",
     )
-    common += (f"--rocm-path={headers.parent}",)
+    older = _for_older(clang)
+    common += (f"--rocm-path={headers.parent}", *older)
     link: tuple[str, ...] = ()
     libraries = [name for name in (*_LIBRARIES, isa) if (bitcode / f"{name}.bc").exists()]
     for name in libraries:
@@ -121,19 +130,41 @@ def hip_toolchain(arch: str = "gfx942") -> HipToolchain | MissingToolchain:
     lines = ("-gline-tables-only", "-fdebug-compilation-dir=.")
     device = (*common, "-O3", "-nogpulib", *link, *lines, "--cuda-device-only", "-S")
     host = (*common, "-O1", "--cuda-host-only", "-fPIC", "-shared")
-    return HipToolchain(version, device, host, clang, arch, headers, bitcode, isa)
+    return HipToolchain(version, device, host, clang, arch, headers, bitcode, isa, older)
 
 
-def _find_clang() -> tuple[str, str] | None:
+def find_clang(needed: int) -> tuple[str, str] | None:
+    """Returns the path and the version of the first compiler that is new enough.
+
+    Args:
+        needed: The oldest version.
+    """
     for name in _CANDIDATES:
         path = shutil.which(name)
         if path is None:
             continue
         text = subprocess.run([path, "--version"], capture_output=True, text=True).stdout
         match = re.search(r"version (\d+)[\d.]*", text)
-        if match and int(match.group(1)) >= OLDEST_CLANG:
+        if match and int(match.group(1)) >= needed:
             return path, match.group(0).removeprefix("version ")
     return None
+
+
+def _no_clang(arch: str, needed: int) -> MissingToolchain:
+    """Returns why there is no compiler for a target, and a line that names packages that exist."""
+    there = find_clang(OLDEST_CLANG)
+    if needed == OLDEST_CLANG:
+        return MissingToolchain(f"no clang++ {OLDEST_CLANG} or newer")
+    fix = FIX.replace(f"-{USUAL}", f"-{packaged_llvm(needed)}")
+    told = f"clang++ {there[1]} has no {arch}, {needed} or newer has" if there else ""
+    return MissingToolchain(told or f"no clang++ {needed} or newer", fix)
+
+
+def _for_older(clang: str) -> tuple[str, ...]:
+    """Returns the options with which a compiler that is newer than HIP 5 compiles for it."""
+    headers = Path(clang).resolve().parents[1].glob(f"lib/clang/*/include/{_DECLARATIONS}")
+    texts = [path.read_text(encoding="utf-8") for path in headers]
+    return _FOR_HIP_5 if texts and not any(_GONE in text for text in texts) else ()
 
 
 def _first_folder(folders: tuple[str, ...], file: str) -> Path | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from kernel_gym.imports.readers.base import (
     ConfinedRunner,
     FoundTask,
     Unsupported,
+    UnsupportedTask,
     read_bytes,
     read_text,
 )
@@ -27,6 +29,7 @@ from kernel_gym.imports.readers.recording import problem_of, record
 from kernel_gym.imports.readers.rocm_bench import launched_entry, launched_origin, record_launches
 from kernel_gym.imports.readers.yaml_files import read_keys
 from kernel_gym.imports.recorded.problem import Origin
+from kernel_gym.inert import inert_line
 from kernel_gym.tasks.names import Mode
 from kernel_gym.tasks.problem import Problem
 
@@ -40,6 +43,8 @@ REASONS = {
 """Why categories are unsupported."""
 HIP = ("hip2hip", "torch2hip")
 """Categories whose tasks have a PyTorch module and a HIP file."""
+MAX_REASON = 120
+"""Characters of a reason that a configuration states."""
 SKIPPED = ("build", "perf", "__pycache__")
 
 
@@ -58,9 +63,6 @@ class ArenaReader:
             folder = path.parent.relative_to(checkout)
             task = folder.relative_to("tasks").as_posix()
             category = "/".join(task.split("/")[:2]) if task.count("/") > 1 else task.split("/")[0]
-            if reason := REASONS.get(task.split("/")[0]):
-                yield Unsupported(task, category, reason)
-                continue
             try:
                 config = read_keys(checkout, (folder / "config.yaml").as_posix())
                 yield _entry(checkout, folder, task, category, config)
@@ -68,7 +70,14 @@ class ArenaReader:
                 yield Unsupported(task, category, f"unreadable: {error}")
 
     def prepare(self, checkout: Path, found: FoundTask, bench: ConfinedRunner) -> dict[str, Any]:
-        """Records the calls of its correctness tests, or traces its module."""
+        """Records the calls of its correctness tests, or traces its module.
+
+        Raises:
+            UnsupportedTask: It cannot be imported, or the suite has it for another GPU.
+        """
+        arch = found.details.get("required_arch", "")
+        if not runs_on(arch, bench.device):
+            raise UnsupportedTask(f"platform: it requires {arch}, the device is {bench.device}")
         if found.details["style"] == STYLE:
             return prepare_module(checkout, found, bench)
         if found.details["style"] == "pytest":
@@ -107,6 +116,17 @@ class ArenaReader:
         )
 
 
+def runs_on(arch: str, device: str) -> bool:
+    """Whether a device may be the GPU that a task requires. That of `rocm:N` is not known here.
+
+    Args:
+        arch: The architecture, such as `gfx950`; empty if the task states none.
+        device: The name of the device.
+    """
+    backend, _, simulated = device.partition(":")
+    return not arch or backend == "rocm" or (backend == "sim" and simulated == arch)
+
+
 def candidate_file(folder: Path) -> str:
     """Returns the path of the file that a candidate replaces, in a folder with a `config.yaml`.
 
@@ -131,6 +151,32 @@ def _sources(config: Mapping[str, object]) -> tuple[str, list[str], str]:
 def _entry(
     checkout: Path, folder: Path, task: str, category: str, config: Mapping[str, object]
 ) -> FoundTask | Unsupported:
+    skipped, arch = _platform(config)
+    requires = f"; it requires {arch}" if arch else ""
+    if skipped:
+        return Unsupported(task, category, f"platform: the suite skips it: {skipped}")
+    if reason := REASONS.get(task.split("/")[0]):
+        return Unsupported(task, category, reason + requires)
+    entry = _supported(checkout, folder, task, category, config)
+    if isinstance(entry, Unsupported):
+        return entry
+    return replace(entry, details={**entry.details, "required_arch": arch})
+
+
+def _platform(config: Mapping[str, object]) -> tuple[str, str]:
+    """Returns why the suite skips a task, and the GPU that it requires; empty for neither."""
+    stated = config.get("platform_support")
+    if not isinstance(stated, dict):
+        return "", ""
+    reason = inert_line(str(stated.get("skip_reason") or "no reason"), MAX_REASON)
+    arch = inert_line(str(stated.get("required_arch") or "").strip(), MAX_REASON)
+    return reason if stated.get("status") == "skip" else "", arch
+
+
+def _supported(
+    checkout: Path, folder: Path, task: str, category: str, config: Mapping[str, object]
+) -> FoundTask | Unsupported:
+    """Returns a task of a category that is imported."""
     source, command, text = _sources(config)
     if task.split("/")[0] in (*HIP, INTO_FLYDSL):
         return module_entry(checkout, folder, task, category, text)

@@ -115,11 +115,16 @@ def module_problem(
 
 
 def _modules(tree: ast.Module) -> list[ast.ClassDef]:
+    """Returns the classes that extend a module of PyTorch, such as `nn.CrossEntropyLoss`."""
     return [
         node
         for node in tree.body
-        if isinstance(node, ast.ClassDef) and any("Module" in ast.unparse(b) for b in node.bases)
+        if isinstance(node, ast.ClassDef) and any(map(_is_module, map(ast.unparse, node.bases)))
     ]
+
+
+def _is_module(base: str) -> bool:
+    return "Module" in base or base.startswith(("nn.", "torch.nn."))
 
 
 def _parameters(node: ast.ClassDef) -> list[str]:

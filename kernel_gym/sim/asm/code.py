@@ -74,8 +74,8 @@ def read_code(
     """
     known = disassembler.knows(arch)
     if not known and lines is None:
-        version = TARGETS[arch].disassembler
-        raise AsmError(f"code objects for {arch} need LLVM {version} or newer: {disassembler.FIX}")
+        version, fix = TARGETS[arch].disassembler, disassembler.fix_for(arch)
+        raise AsmError(f"code objects for {arch} need LLVM {version} or newer: {fix}")
     functions = {}
     for name, address, content in _bodies(code_object):
         own = lines.get(name, []) if lines else []

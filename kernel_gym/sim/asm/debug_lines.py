@@ -15,7 +15,7 @@ from typing import Any
 
 from kernel_gym.sim.asm.source_lines import Location
 
-_VERSIONS = (21, 20, 19, 18, 17)
+_VERSIONS = (22, 21, 20, 19, 18, 17)
 _MAX_SECONDS = 20
 
 

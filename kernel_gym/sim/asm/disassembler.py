@@ -10,8 +10,8 @@ from functools import cache
 
 from kernel_gym.sim.asm.errors import AsmError
 from kernel_gym.sim.asm.targets import DEFAULT, TARGETS
+from kernel_gym.sim.llvm_packages import packaged_llvm
 
-FIX = "apt-get install llvm-19"
 _PARTS = ("TargetInfo", "Target", "TargetMC", "Disassembler")
 _TRIPLE = b"amdgcn-amd-amdhsa"
 _MAX_TEXT_CHARACTERS = 512
@@ -23,6 +23,8 @@ _FILES = (
     "/usr/lib64/llvm*/lib/libLLVM*.so*",
     "/usr/local/lib/libLLVM*.so*",
 )
+_FORCED = re.compile(r"\blit\((0x[0-9a-f]+)\)")
+"""How LLVM 22 and newer write a literal whose value would also fit into the instruction itself."""
 _VERSION = re.compile(r"libLLVM(?:-(\d+)\.so|\.so\.(\d+))")
 
 
@@ -31,6 +33,11 @@ def knows(arch: str) -> bool:
     """Whether this machine has a disassembler that knows a target."""
     library = _library()
     return library is not None and library[1] >= TARGETS[arch].disassembler
+
+
+def fix_for(arch: str) -> str:
+    """Returns the line that installs a disassembler for a target."""
+    return f"apt-get install llvm-{packaged_llvm(TARGETS[arch].disassembler)}"
 
 
 def disassembled(code: bytes, address: int, arch: str) -> Iterator[tuple[int, int, str]]:
@@ -58,8 +65,17 @@ def disassembled(code: bytes, address: int, arch: str) -> Iterator[tuple[int, in
         )
         if not size:
             raise AsmError(f"{piece[:8].hex()} at {address + place:#x} is no instruction of {arch}")
-        yield address + place, size, text.value.decode().partition("//")[0].strip()
+        yield address + place, size, plain_text(text.value.decode())
         place += size
+
+
+def plain_text(printed: str) -> str:
+    """Returns the text of an instruction as all versions of LLVM write it.
+
+    Args:
+        printed: What the disassembler writes, with its comment.
+    """
+    return _FORCED.sub(r"\1", printed.partition("//")[0].strip())
 
 
 @cache

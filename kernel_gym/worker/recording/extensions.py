@@ -1,5 +1,6 @@
-"""PyTorch extensions in HIP as candidates: `load_inline` in a process that starts no compiler.
+"""PyTorch extensions in HIP as candidates, in a process that starts no compiler.
 
+They are modules that call `load_inline`, or files in HIP with their own bindings.
 The recorder sends the judge the source of the extension. A confined compiler builds it as it
 builds every source in HIP, and the recorder imports the library that comes back. Host code of the
 extension runs here alone: its launches become steps of the plan, and it has no device.
@@ -87,10 +88,34 @@ class InlineExtensions:
         self._judge.send({"ask": "extension", "source": source})
         message = self._judge.recv()
         told = decode(messages.TellExtension, message.header, message.buffers)
+        return self._import(name, told.assembler, told.library)[0]
+
+    def load_built(self, entry: str, assembler: bytes, library: bytes) -> Callable[..., object]:
+        """Imports an extension that is a file in HIP, and returns its function.
+
+        Args:
+            entry: Name of the function; `forward` is taken, too.
+            assembler: The text of its device side.
+            library: Its host side, a Python module.
+
+        Raises:
+            BuildError: It has no such function.
+        """
+        module, connection = self._import(messages.EXTENSION_MODULE, assembler, library)
+        function = getattr(module, entry, None) or getattr(module, "forward", None)
+        if not callable(function):
+            names = (
+                ", ".join(name for name in vars(module) if not name.startswith("_")) or "nothing"
+            )
+            text = f"the extension binds no function {entry!r} or 'forward'; it binds {names}"
+            raise BuildError(text)
+        return connection.watched(function)
+
+    def _import(self, name: str, assembler: bytes, library: bytes) -> tuple[ModuleType, Connection]:
         path = Path(os.environ["TMPDIR"]) / f"{name}.so"
-        path.write_bytes(told.library)
-        self.connection = Connection(self._runtime, self._code_of(told.assembler))
-        return _imported(name, path)
+        path.write_bytes(library)
+        self.connection = Connection(self._runtime, self._code_of(assembler))
+        return _imported(name, path), self.connection
 
     def _check(self, name: object, device: object) -> None:
         if self._language not in ("", "extension"):
@@ -141,7 +166,10 @@ def _load(*_: object, **__: object) -> ModuleType:
     Raises:
         BuildError: Always.
     """
-    raise BuildError("cpp_extension.load reads files: use load_inline with the sources as texts")
+    raise BuildError(
+        "cpp_extension.load reads files: use load_inline with the sources as texts, or submit the "
+        "file itself"
+    )
 
 
 def _imported(name: str, path: Path) -> ModuleType:

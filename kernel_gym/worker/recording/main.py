@@ -122,6 +122,8 @@ class RecordingWorker:
 
             code = self._code_of(assembler)
             self.candidate = hip.load(entry, outputs, code, library, self.runtime)
+        elif language == "extension file":
+            self.candidate = self._extensions.load_built(entry, assembler, library)
         else:
             from kernel_gym.worker import triton_module
 

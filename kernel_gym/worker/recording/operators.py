@@ -46,6 +46,7 @@ _HERE = frozenset(
         _aten.lift_fresh,
         _aten.set_,
         _aten.is_same_size,
+        torch.ops.inductor._reinterpret_tensor,
     }
 )
 """Operators that need no data, or that the recorder's own device records."""

@@ -6,7 +6,8 @@ The candidate's tensors, launches and HIP calls reach it as they reach the simul
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
 import torch
@@ -90,11 +91,17 @@ class RecordingRuntime(SimRuntime):
 
     def time_of(self, call: Callable[[], object]) -> float:
         """Returns the seconds of the work of a call, which leaves no trace in the plan."""
+        with self.trial() as first:
+            call()
+            return self._questions.seconds(self.recorder.plan(), first)
+
+    @contextlib.contextmanager
+    def trial(self) -> Iterator[int]:
+        """Permits work that leaves no trace in the plan; yields the number of its first step."""
         mark, outer = self.recorder.mark, self._in_trial
         self._in_trial = True
         try:
-            call()
-            return self._questions.seconds(self.recorder.plan(), mark[0])
+            yield mark[0]
         finally:
             self._in_trial = outer
             self.free_released()

@@ -12,8 +12,12 @@ import importlib
 import importlib.metadata
 import importlib.util
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+import torch
+import triton
 
 from kernel_gym.extras import missing_extra
 from kernel_gym.protocol import worker as messages
@@ -47,6 +51,7 @@ def install(judge: Channel, runtime: RecordingRuntime, code_of: CodeOf) -> Conne
     check_installed()
     os.environ |= {
         "CXX": "c++",  # TileLang asks for its name and starts none
+        "TILELANG_AUTO_TUNING_CPU_COUNTS": "1",  # the judge builds one source at a time
         "TILELANG_AUTO_TUNING_DISABLE_CACHE": "1",
         "TILELANG_CACHE_DIR": str(Path(os.environ["HOME"]) / "tilelang"),
         "TILELANG_DISABLE_CACHE": "1",
@@ -56,6 +61,7 @@ def install(judge: Channel, runtime: RecordingRuntime, code_of: CodeOf) -> Conne
     connection = Connection(runtime, b"")  # first, so that its calls of HIP find ours
     _choose_target(runtime.properties.arch)
     _build_by_judge(judge, connection, code_of)
+    _time_by_judge(runtime)
     return connection
 
 
@@ -93,8 +99,8 @@ def _choose_target(arch: str) -> None:
     object.__setattr__(rocm.BACKEND, "execution_backends", kept)
 
 
-def _nothing(_: object) -> None:
-    """Finds no GPU of another vendor."""
+def _nothing(*_: object) -> None:
+    """Finds no GPU of another vendor, and opens no file."""
 
 
 def _build_by_judge(judge: Channel, connection: Connection, code_of: CodeOf) -> None:
@@ -116,6 +122,27 @@ def _build_by_judge(judge: Channel, connection: Connection, code_of: CodeOf) -> 
         return _Library(path, codes[path], connection)
 
     generator.compile_lib, generator.load_lib = compile_lib, load_lib
+
+
+def _time_by_judge(runtime: RecordingRuntime) -> None:
+    """Lets TileLang's autotuner time by the judge. What it launches is no part of a plan."""
+    tuner: Any = importlib.import_module("tilelang.autotuner.tuner")
+    profiler: Any = importlib.import_module("tilelang.profiler")
+    tune = tuner.AutoTuner.run
+
+    def run(self: Any, *args: Any, **options: Any) -> Any:
+        with runtime.trial():
+            return tune(self, *args, **options)
+
+    def do_bench(call: Any, *_: Any, quantiles: Any = None, **__: Any) -> Any:
+        return triton.testing.do_bench(call, quantiles=quantiles)
+
+    def supply(_: object) -> Callable[[Any], torch.Tensor]:
+        return lambda form: torch.zeros(form.shape, dtype=form.torch_dtype(), device="cuda")
+
+    tuner._init_logger_handlers = _nothing  # they would write a file
+    tuner.AutoTuner.run = run
+    profiler.do_bench, profiler.get_tensor_supply = do_bench, supply
 
 
 class _Library:

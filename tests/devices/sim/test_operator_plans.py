@@ -69,6 +69,20 @@ def softmax(x):
     assert call.operator_seconds > 0
 
 
+def test_another_form_of_a_buffer_as_torch_compile_makes_it_is_no_step(opened):
+    source = """
+reinterpreted = torch.ops.inductor._reinterpret_tensor
+def softmax(x):
+    buffer = torch.empty((8, 4), dtype=x.dtype, device=x.device)
+    work(x, reinterpreted(buffer, (4, 8), (8, 1), 0))
+    return reinterpreted(buffer, (4, 8), (8, 1), 0)
+"""
+    plan, call = called(opened, source)
+    assert isinstance(call, Call), call
+    assert torch.equal(call.outputs[0].tensor, 2 * X)
+    assert [type(step) for step in plan.steps] == [LaunchStep]
+
+
 def test_gradients_and_operators_in_place_are_recorded(opened):
     source = """
 def softmax(x):

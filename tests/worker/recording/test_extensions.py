@@ -11,7 +11,7 @@ from kernel_gym.evaluator import Evaluator
 from kernel_gym.judge.screen import screen
 from kernel_gym.records import Outcome
 from kernel_gym.tasks import get_task
-from kernel_gym.tasks.extension import is_extension
+from kernel_gym.tasks.extension import is_extension, is_extension_file
 from kernel_gym.worker.recording.extensions import inline_source
 
 TASK = get_task("hip2hip/transpose")
@@ -70,6 +70,26 @@ def module(host: str) -> str:
     return MODULE.replace("KERNEL", kernel).replace("HOST", host)
 
 
+FILE = """
+#include <torch/extension.h>
+#include <hip/hip_runtime.h>
+#include <c10/hip/HIPStream.h>
+KERNEL
+HOST
+PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
+  m.def("FUNCTION", &transpose, "transposes");
+}
+"""
+
+
+def file(host: str, function: str = "forward") -> str:
+    """Returns a candidate like `module`, as a file for `cpp_extension.load`."""
+    source = TASK.baseline_source
+    kernel = source[source.index("constexpr") : source.index('extern "C"')]
+    text = FILE.replace("KERNEL", kernel).replace("HOST", host)
+    return text.replace("FUNCTION", function)
+
+
 case = partial(pytest.param, marks=pytest.mark.sweep)
 
 
@@ -114,6 +134,57 @@ def test_an_extension_that_is_wrong_or_cheats_is_refused(evaluator, host, outcom
     assert "candidate.hip" not in result.message + result.detail
     if outcome == "compile_error":
         assert "load_inline.hip:" in result.message + result.detail
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_a_file_in_hip_with_bindings_is_paid_as_its_kernel_in_plain_hip(evaluator):
+    plain = evaluator.evaluate(TASK, TASK.baseline_source)
+    result = evaluator.evaluate(TASK, file(LAUNCH))
+    assert (result.outcome, result.message) == (Outcome.PASSED, "")
+    assert result.speedup == pytest.approx(plain.speedup, rel=0.02)
+    assert all(workload.launches == 1 for workload in result.workloads)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize(
+    ("source", "outcome", "text"),
+    [
+        case(file(LAUNCH, "transpose"), "passed", ""),
+        case(file(ON_THE_HOST), "runtime_error", "SIGSEGV"),
+        case(file(BY_OPERATORS), "runtime_error", "mul"),
+        case(file(OTHER_LAUNCHES), "runtime_error", "two recordings of one call differ"),
+        (
+            file(LAUNCH, "other"),
+            "compile_error",
+            "no function 'transpose' or 'forward'; it binds other",
+        ),
+        case(file(LAUNCH.replace("TORCH_CHECK", "TORCH_CHUCK")), "compile_error", "candidate.hip:"),
+        (file(LAUNCH.replace("x = x", 'system("true"); x = x')), "screened", "starts a process"),
+    ],
+    ids=[
+        "its own name",
+        "on the host",
+        "by operators",
+        "other launches",
+        "unbound",
+        "no build",
+        "shell",
+    ],
+)
+def test_a_file_in_hip_with_bindings_is_judged_as_a_module(evaluator, source, outcome, text):
+    result = evaluator.evaluate(TASK, source)
+    assert result.outcome == Outcome(outcome), result.message
+    assert text in result.message + result.detail
+
+
+def test_a_file_with_bindings_is_told_from_a_launcher_and_a_module():
+    assert is_extension_file(file(LAUNCH), "hip")
+    assert not is_extension_file(file(LAUNCH), "triton")
+    assert not is_extension_file(TASK.baseline_source, "hip")
+    with_bindings = module(LAUNCH).replace("HOST", "PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {}")
+    assert not is_extension_file(with_bindings, "hip")
 
 
 @pytest.mark.parametrize(

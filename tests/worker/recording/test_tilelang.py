@@ -118,6 +118,44 @@ def test_two_kernels_of_one_name_are_told_apart(evaluator):
     assert all(workload.launches == 2 for workload in result.workloads)
 
 
+def tuned(*threads: int) -> str:
+    """Returns a sum of two matrices whose number of threads TileLang's autotuner chooses."""
+    configs = f"tilelang.autotune(configs={[{'threads': number} for number in threads]})"
+    text = changed("@tilelang.jit", f"@{configs}\n@tilelang.jit")
+    text = text.replace("def add_kernel():", "def add_kernel(threads=128):")
+    text = text.replace("threads=256", "threads=threads")
+    text = text.replace("import torch\n", "import torch\nfrom tilelang.autotuner import AUTO\n")
+    text = text.replace("AUTO", "set_autotune_inputs")
+    called = (
+        "with set_autotune_inputs(x, y, out):\n        kernel = add_kernel()\n    kernel(x, y, out)"
+    )
+    return text.replace(CALLED, called)
+
+
+@needs_tilelang
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_the_autotuner_leaves_no_launch_behind(evaluator):
+    result = evaluator.evaluate(get_task("triton2triton/add"), tuned(64, 1024))
+    assert (result.outcome, result.message) == (Outcome.PASSED, "")
+    assert all(workload.launches == 1 for workload in result.workloads)
+
+
+@needs_tilelang
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_the_autotuner_chooses_by_time_and_not_by_order(evaluator):
+    told = "    raise ValueError(kernel.config, kernel.latency)\n    kernel(x, y, out)"
+    chosen = [
+        evaluator.evaluate(
+            get_task("triton2triton/add"), tuned(*order).replace("    kernel(x, y, out)", told)
+        ).message
+        for order in ((64, 1024), (1024, 64))
+    ]
+    assert chosen[0] == chosen[1]
+    assert "'threads': 1024" in chosen[0]
+
+
 @needs_tilelang
 @pytest.mark.slow
 @pytest.mark.timeout(600)
