@@ -241,8 +241,8 @@ def _compared(gpu: Any, first: int, second: int, seed: int) -> tuple[float, floa
     """Returns mean and half-width of log(baseline / candidate), and the candidate's seconds."""
     from kernel_gym.devices.base import Exclusivity
     from kernel_gym.judge.protocol import TIMING
-    from kernel_gym.judge.timing.deferred_checks import DeferredChecks
     from kernel_gym.judge.timing.comparison import compare_sessions
+    from kernel_gym.judge.timing.deferred_checks import DeferredChecks
     from kernel_gym.judge.timing.paired import PairedResult
     from kernel_gym.tasks import get_task, train_workloads
 

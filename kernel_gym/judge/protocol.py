@@ -84,8 +84,8 @@ class PairedTiming:
     max_seconds: float = 5.0
     """No new pair starts after this time."""
     half_width: float = 0.015
-    """The half-width of the interval of log(baseline / candidate) that is wanted of the workloads of
-    a split in the mean."""
+    """The half-width of intervals of log(baseline / candidate) that is wanted in the mean of the
+    workloads of a split."""
     half_width_share: float = 0.02
     """A half-width of this share of the effect is enough too: 2.8 % at four times the baseline."""
     alone_every: int = 3

@@ -15,9 +15,9 @@ from kernel_gym.devices.placement import storage_bytes
 from kernel_gym.devices.sim.toolchain import HipToolchain, hip_toolchain
 from kernel_gym.judge.expected import compare, expect
 from kernel_gym.judge.protocol import TIMING
+from kernel_gym.judge.timing.comparison import compare_sessions
 from kernel_gym.judge.timing.deferred_checks import DeferredChecks
 from kernel_gym.judge.timing.fresh_inputs import FreshInputs
-from kernel_gym.judge.timing.comparison import compare_sessions
 from kernel_gym.judge.timing.paired import PairedResult
 from kernel_gym.simulated_rocm.folders import library_folder
 from kernel_gym.tasks import Scale, get_task, make_inputs, train_workloads

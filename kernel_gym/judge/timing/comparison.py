@@ -16,7 +16,7 @@ from kernel_gym.tasks.task import Task
 from kernel_gym.tasks.workload import Workload
 
 
-class Comparison:
+class WorkloadComparison:
     """A comparison of two sessions. They may run other workloads between its stages.
 
     Args:
@@ -83,7 +83,7 @@ class Comparison:
         return None
 
 
-def measure_split(comparisons: Sequence[Comparison]) -> Ended | None:
+def measure_split(comparisons: Sequence[WorkloadComparison]) -> Ended | None:
     """Measures all workloads of a split in two stages.
 
     Returns:
@@ -111,6 +111,6 @@ def compare_sessions(
     device: Device,
     deferred: DeferredChecks,
 ) -> PairedResult | Ended:
-    """Compares two sessions on one workload, see `Comparison`."""
-    comparison = Comparison(task, workload, baseline, candidate, seed, device, deferred)
+    """Compares two sessions on one workload, see `WorkloadComparison`."""
+    comparison = WorkloadComparison(task, workload, baseline, candidate, seed, device, deferred)
     return measure_split([comparison]) or comparison.result

@@ -20,7 +20,7 @@ from kernel_gym.devices.base import (
 from kernel_gym.judge.attempt import Attempt, Verdict, verdict_of
 from kernel_gym.judge.protocol import PLAUSIBILITY, TIMING
 from kernel_gym.judge.timing.baselines import BaselineRunner
-from kernel_gym.judge.timing.comparison import Comparison, compare_sessions, measure_split
+from kernel_gym.judge.timing.comparison import WorkloadComparison, compare_sessions, measure_split
 from kernel_gym.judge.timing.fresh_inputs import FreshInputs
 from kernel_gym.judge.timing.noise_floor import noise_floor
 from kernel_gym.judge.timing.paired import Ended, PairedResult
@@ -218,8 +218,8 @@ def _measured_again(attempt: Attempt, workload: Workload) -> PairedResult | Verd
     return comparison.result if ended is None else _verdict(ended)
 
 
-def _comparison(attempt: Attempt, workload: Workload, purpose: str) -> Comparison:
-    return Comparison(
+def _comparison(attempt: Attempt, workload: Workload, purpose: str) -> WorkloadComparison:
+    return WorkloadComparison(
         attempt.task,
         workload,
         _baseline_session(attempt),

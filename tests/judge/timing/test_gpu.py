@@ -65,7 +65,7 @@ class Compared:
 def timed(monkeypatch, *baselines):
     """Times a workload whose baseline takes these seconds, one after the other."""
     comparisons = map(Compared, baselines)
-    monkeypatch.setattr(gpu, "Comparison", lambda *_: next(comparisons))
+    monkeypatch.setattr(gpu, "WorkloadComparison", lambda *_: next(comparisons))
     attempt = Attempt()
     return gpu._time_split(attempt, Split.TRAIN, 0.0), attempt
 
