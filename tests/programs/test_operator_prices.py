@@ -25,17 +25,17 @@ def price(operator, overload, arguments, results):
 
 def test_a_softmax_has_the_passes_of_its_rule():
     x = tensor(512, 1024)
-    found = price("_softmax", "", [x, -1, False], [x])
+    charge = price("_softmax", "", [x, -1, False], [x])
     moved = int(1.6 * 2 * 512 * 1024 * 2)
-    assert (found.bytes, found.flops) == (moved, 0)
-    assert found.seconds == pytest.approx(MI300X.shortest_kernel_seconds + moved / RATE)
+    assert (charge.bytes, charge.flops) == (moved, 0)
+    assert charge.seconds == pytest.approx(MI300X.shortest_kernel_seconds + moved / RATE)
 
 
 def test_an_rms_norm_moves_no_factors_of_rows():
     x, weight = tensor(512, 1024), tensor(1024)
     factors = tensor(512, 1, dtype="float32")
-    found = price("_fused_rms_norm", "", [x, {"list": [1024]}, weight, None], [x, factors])
-    assert found.bytes == 2 * (2 * 512 * 1024 + 1024)
+    charge = price("_fused_rms_norm", "", [x, {"list": [1024]}, weight, None], [x, factors])
+    assert charge.bytes == 2 * (2 * 512 * 1024 + 1024)
 
 
 def test_a_product_has_its_flops():
@@ -57,11 +57,11 @@ def test_the_size_of_a_result_may_depend_on_values():
 def test_attention_without_a_fused_kernel_is_charged_by_its_parts(shape, fused):
     q = tensor(*shape)
     arguments = [q, q, q, None, None, True, None, False]
-    found = price("scaled_dot_product_attention", "", arguments, [])
-    assert (found.seconds > 0) == fused
+    charge = price("scaled_dot_product_attention", "", arguments, [])
+    assert (charge.seconds > 0) == fused
     if fused:
         flops = 2 * 2 * 4 * 128 * 128 * (64 + 64) // 2
-        assert (found.bytes, found.flops) == (4 * 2 * 4 * 128 * 64 * 2, flops)
+        assert (charge.bytes, charge.flops) == (4 * 2 * 4 * 128 * 64 * 2, flops)
 
 
 def test_a_tensor_that_the_protocol_does_not_have_costs_a_launch():
