@@ -1,7 +1,8 @@
 """Measures the host's cost of the simulated device for PyTorch, in seconds of processor time.
 
-It prints the start of the device beyond `import torch`, one small operator, and one small launch of
-a Triton kernel in a warm process. Processor time is little disturbed by other work on the machine.
+It prints the start of the device beyond `import torch`, one small operator, the first call of an
+operator for a shape, a block of a small transformer, and one small launch of a Triton kernel in a
+warm process. Processor time is little disturbed by other work on the machine.
 
     python -m benchmarks.torch_device
 """
@@ -54,10 +55,41 @@ def cost(call, times):
 x = torch.ones(64, device="cuda")
 out = torch.empty_like(x)
 host = torch.ones(64)
+
+class Block(torch.nn.Module):
+    def __init__(self, width=64):
+        super().__init__()
+        parts = [torch.nn.Linear(width, n) for n in (3 * width, width, 4 * width, 4 * width)]
+        self.mixed, self.out, self.gate, self.up = parts
+        self.down = torch.nn.Linear(4 * width, width)
+        self.first, self.second = torch.nn.RMSNorm(width), torch.nn.LayerNorm(width)
+
+    def forward(self, x):
+        heads = self.mixed(self.first(x)).view(2, 16, 3, 4, 16).permute(2, 0, 3, 1, 4)
+        mixed = torch.nn.functional.scaled_dot_product_attention(*heads, is_causal=True)
+        x = x + self.out(mixed.transpose(1, 2).reshape(2, 16, 64))
+        wide = self.second(x)
+        return x + self.down(torch.nn.functional.silu(self.gate(wide)) * self.up(wide))
+
+block, tokens = Block().cuda(), torch.randn(2, 16, 64, device="cuda")
+
+line, into = torch.ones(10**4, device="cuda"), torch.empty(10**4, device="cuda")
+lengths = iter(range(2, 10**4))
+
+def add_of_a_new_form():
+    n = next(lengths)
+    torch.add(line[:n], line[:n], out=into[:n])
+
+def train():
+    block(tokens).sum().backward()
+
 print(json.dumps({
     "operator_us": 1e6 * cost(lambda: x + x, 2000),
     "operator_into_us": 1e6 * cost(lambda: torch.add(x, x, out=out), 2000),
     "operator_of_the_cpu_us": 1e6 * cost(lambda: host + host, 2000),
+    "operator_of_a_new_form_us": 1e6 * cost(add_of_a_new_form, 100),
+    "block_us": 1e6 * cost(lambda: block(tokens), 50),
+    "block_training_us": 1e6 * cost(train, 20),
     "launch_ms": 1e3 * cost(lambda: add[(1,)](x, x, out, 64, BLOCK=64), 50),
 }))
 """

@@ -128,6 +128,12 @@ def _gathered(call: _Call) -> OperatorCost:
     return OperatorCost(moved=2 * call.result.numel() * call.result.itemsize)
 
 
+def _normalised(call: _Call) -> OperatorCost:
+    """Its time is fitted without the few factors of the rows, which it writes too."""
+    tensors = (call.first, call.args[2], call.result)
+    return OperatorCost(moved=sum(t.numel() * t.itemsize for t in tensors if t is not None))
+
+
 def _copied(call: _Call) -> OperatorCost:
     """A copy between two layouts moves cache lines of which it needs a part."""
     strides = [s for s, n in zip(call.first.stride(), call.first.shape, strict=True) if n > 1]
@@ -248,6 +254,7 @@ _RULES: Mapping[object, Callable[[_Call], OperatorCost]] = {
         _reduced,
     ),
     **dict.fromkeys((_aten.sort, _aten.argsort), _sorted),
+    _aten._fused_rms_norm: _normalised,
     **dict.fromkeys((_aten.cumsum, _aten.cumprod), _summed_up),
     **dict.fromkeys((_aten.cummax, _aten.cummin), _scanned),
     _aten.linalg_inv_ex: _columns(launches=10, step=1.5e-6, matrices_per_unit=8),

@@ -19,6 +19,7 @@ from kernel_gym.devices.sim import server as sim_server
 from kernel_gym.devices.sim import simulated_gpu
 from kernel_gym.devices.sim.observer import Observer
 from kernel_gym.devices.sim.requests import RefusedError
+from kernel_gym.programs.operator_prices import OperatorPrices
 from kernel_gym.protocol.device import Allocated
 from kernel_gym.protocol.request import Request, encode, encode_answer
 from kernel_gym.sandbox.channel import ChannelMessage
@@ -87,7 +88,7 @@ class LocalRuntime(SimRuntime):
         from kernel_gym.worker.sim import torch_owner, triton_driver
 
         link, latency = sim_memory.HOST_LINK, sim_memory.HOST_COPY_LATENCY
-        torch_owner.compute(self, self.gpu.spec, link, latency)
+        torch_owner.compute(self, OperatorPrices(self.gpu.spec), link, latency)
         triton_driver.install(self)
         if self._audits:
             triton_driver.distinguish_files()

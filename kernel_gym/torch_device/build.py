@@ -101,8 +101,8 @@ def build(folder: Path | None = None) -> Path:
     with _locked(cache_folder() / "build.lock"):
         if not target.exists():
             print(
-                "kernel-gym: building the simulated GPU's device for PyTorch, once: about 20 s "
-                "of processor time ...",
+                "kernel-gym: building the simulated GPU's device for PyTorch, once: about a "
+                "minute of processor time ...",
                 file=sys.stderr,
             )
             _compile(compiler, torch, target)

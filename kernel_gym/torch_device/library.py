@@ -34,6 +34,18 @@ class Piece(ctypes.Structure):
     ]
 
 
+class Charge(ctypes.Structure):
+    """The modelled cost of one call of an operator, as `Charge` in device.h.
+
+    Attributes:
+        seconds: Its time; negative if its parts are charged instead of it.
+        bytes: What its kernels move.
+        flops: Its floating-point operations.
+    """
+
+    _fields_ = [(name, ctypes.c_double) for name in ("seconds", "bytes", "flops")]
+
+
 _CALLS = {
     "allocate": ctypes.CFUNCTYPE(_INT, _LONG, ctypes.POINTER(_LONG), _POINTER),
     "copy": ctypes.CFUNCTYPE(_INT, ctypes.POINTER(Piece), ctypes.POINTER(Piece), _POINTER),
@@ -42,20 +54,12 @@ _CALLS = {
         *(_INT, ctypes.POINTER(Piece), ctypes.c_double, _SIGNED, _INT, _POINTER)
     ),
     "refuse": ctypes.CFUNCTYPE(None, ctypes.c_char_p),
+    "price": ctypes.CFUNCTYPE(_INT, ctypes.c_char_p, ctypes.POINTER(Charge), _POINTER),
 }  # in the order of Owner in device.h
 
 
 class _Owner(ctypes.Structure):
     _fields_ = list(_CALLS.items())
-
-
-class Rates(ctypes.Structure):
-    """Inputs of the timing model, as `Rates` in device.h: seconds, bytes/s and FLOP/s."""
-
-    _fields_ = [
-        *((name, ctypes.c_double) for name in ("launch", "bytes", "vector")),
-        *((name, ctypes.c_double) for name in ("link", "latency")),
-    ]
 
 
 class TorchDeviceError(RuntimeError):
@@ -103,6 +107,8 @@ def load() -> ctypes.CDLL:
                 ctypes.CDLL(str(torch / "lib" / name))
         _library = ctypes.CDLL(str(path))
         _library.torch_device_seconds.restype = ctypes.c_double
+        _library.torch_device_set_link.argtypes = [ctypes.c_double, ctypes.c_double]
+        _library.torch_device_set_link.restype = None
         _library.torch_device_operators.restype = _LONG
         _library.torch_device_operators.argtypes = [ctypes.c_char_p, _LONG]
         _library.torch_device_released.restype = _LONG
@@ -131,16 +137,19 @@ def connect(
     upload: Callable[[int, bytes], None] = _not_asked,
     fill: Callable[[Piece, float | int | bool], None] = _not_asked,
     refuse: Callable[[str], None] = _not_asked,
+    price: Callable[[str], Charge] | None = None,
 ) -> None:
     """Makes the device exist in this process, with its memory and its policy.
 
     Args:
-        policy: `COMPUTE`, or `ASK` with the four functions below.
+        policy: `COMPUTE`, or `ASK` with the four functions that follow.
         allocate: Returns the address of so many bytes. A `MemoryError` becomes PyTorch's own.
         copy: Copies between two pieces of one dtype.
         upload: Copies host bytes to an address.
         fill: Sets all elements of a piece.
         refuse: Takes the name of an operator that was refused.
+        price: Returns the cost of a call that is computed from its text, JSON of
+            descriptions.cpp. It is asked once for a text. Without it operators cost nothing.
 
     Raises:
         TorchDeviceError: PyTorch does not see the device.
@@ -159,6 +168,7 @@ def connect(
             )
         ),
         _CALLS["refuse"](lambda name: refuse(name.decode())),
+        _CALLS["price"]() if price is None else _CALLS["price"](_pricing(price)),
     )
     _connected = owner  # C++ holds its functions from here on
     if library.torch_device_install(ctypes.byref(owner), policy):
@@ -186,17 +196,14 @@ def refuse_to_compute(capturing: bool) -> None:
         _library.torch_device_capture(int(capturing))
 
 
-def set_rates(rates: Rates, matrix: dict[str, float]) -> None:
-    """Sets the model by which operators are charged. Without it they cost nothing.
+def set_link(rate: float, latency: float) -> None:
+    """Sets the model of a transfer between host and device. Without it transfers cost nothing.
 
     Args:
-        rates: What holds for every operator.
-        matrix: FLOP/s of the matrix units by the name of a dtype, such as `float16`.
+        rate: Bytes/s.
+        latency: Seconds that each transfer takes besides.
     """
-    library = load()
-    for name, rate in matrix.items():
-        library.torch_device_set_matrix_rate(name.encode(), ctypes.c_double(rate))
-    library.torch_device_set_rates(ctypes.byref(rates))
+    load().torch_device_set_link(rate, latency)
 
 
 def seconds() -> float:
@@ -229,6 +236,17 @@ def _allocating(allocate: Callable[[int], int]) -> Callable[..., int]:
     def call(size: int, address: Any, error: int) -> int:
         try:
             address[0] = allocate(size)
+        except BaseException as failure:  # no exception may pass through C
+            return _write(error, failure)
+        return _DONE
+
+    return call
+
+
+def _pricing(price: Callable[[str], Charge]) -> Callable[..., int]:
+    def call(text: bytes, charge: Any, error: int) -> int:
+        try:
+            charge[0] = price(text.decode())
         except BaseException as failure:  # no exception may pass through C
             return _write(error, failure)
         return _DONE

@@ -33,6 +33,49 @@ for call in (torch.softmax, torch.log_softmax):
     torch.testing.assert_close(y.detach().cpu(), expected.detach(), rtol=1e-6, atol=1e-6)
     torch.testing.assert_close(x.grad.cpu().float(), right.grad, rtol=1e-3, atol=1e-3)
 """,
+    "an RMS norm is one operator": """
+def outcome(x, weight, shape, device):
+    given = x.detach().to(device).requires_grad_()
+    scale = None if weight is None else weight.detach().to(device).requires_grad_()
+    made = torch.nn.functional.rms_norm(given, shape, scale)
+    (made.float() * torch.arange(made.numel(), device=device).view_as(made).cos()).sum().backward()
+    return [made.detach(), given.grad, *([] if scale is None else [scale.grad])]
+before = simulation.operators
+for dtype, within in ((torch.float32, 1e-5), (torch.float16, 2e-3), (torch.float64, 1e-10)):
+    for shape in ((8,), (5, 8)):
+        x = torch.randn(6, 5, 8, dtype=dtype)
+        for weight in (None, torch.randn(shape, dtype=dtype)):
+            made = [t.cpu() for t in outcome(x, weight, shape, "cuda")]
+            expected = outcome(x, weight, shape, "cpu")
+            assert torch.equal(made[0], expected[0])
+            for a, b in zip(made, expected, strict=True):
+                torch.testing.assert_close(a, b, rtol=within, atol=within)
+after = simulation.operators
+assert after["aten._fused_rms_norm.default"]["calls"] == 12
+assert after["aten._fused_rms_norm_backward.default"]["calls"] == 12
+assert after.get("aten.rsqrt.default") == before.get("aten.rsqrt.default")
+x = torch.randn(2, 3, dtype=torch.float64)
+def second(device):
+    given = x.to(device).requires_grad_()
+    made = torch.nn.functional.rms_norm(given, (3,)).pow(3).sum()
+    (first,) = torch.autograd.grad(made, given, create_graph=True)
+    return torch.autograd.grad(first.square().sum(), given)[0].cpu()
+torch.testing.assert_close(second("cuda"), second("cpu"))
+""",
+    "attention counts as one operator": """
+q = torch.randn(2, 4, 16, 8, device="cuda", requires_grad=True)
+def calls(name):
+    return simulation.operators.get(f"aten.{name}.default", {"calls": 0})["calls"]
+attend = torch.nn.functional.scaled_dot_product_attention
+before = calls("scaled_dot_product_attention"), calls("bmm")
+made = attend(q, q, q, is_causal=True)
+assert (calls("scaled_dot_product_attention"), calls("bmm")) == (before[0] + 1, before[1])
+made.square().sum().backward()
+assert calls("bmm") > before[1]
+host = q.detach().cpu().requires_grad_()
+attend(host, host, host, is_causal=True).square().sum().backward()
+torch.testing.assert_close(q.grad.cpu(), host.grad, rtol=1e-4, atol=1e-5)
+""",
     "recurrent layers": """
 def outcome(layer, x, device):
     layer = layer.to(device)

@@ -6,6 +6,7 @@ Only sessions of imported tasks may use them, see `kernel_gym.devices.operators`
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import torch
@@ -91,30 +92,54 @@ def run_operator(
         raise RefusedError(f"{name}: {error}") from None
 
 
-def seconds_of(
+@dataclass(frozen=True)
+class OperatorWork:
+    """The modelled cost of one call of an operator.
+
+    Attributes:
+        seconds: Its time.
+        moved: Bytes that its kernels move.
+        flops: Floating-point operations by PyTorch's counter.
+    """
+
+    seconds: float
+    moved: int
+    flops: int
+
+
+def work_of(
     spec: DeviceSpec,
     operator: Any,
     given: tuple[Any, ...],
     named: dict[str, Any],
     out: Any,
     tensors: Sequence[torch.Tensor],
-) -> float:
-    """Returns the modelled seconds of an operator (rule 23).
+) -> OperatorWork:
+    """Returns the modelled cost of an operator (rule 23).
 
-    They count its launches, its FLOPs, its bytes as often as its kernels move them, and its steps
-    that wait for each other.
+    Its time counts its launches, its FLOPs, its bytes as often as its kernels move them, and its
+    steps that wait for each other.
+
+    Args:
+        spec: The device.
+        operator: The overload.
+        given: Its arguments. Of tensors only the form counts.
+        named: Its arguments by name.
+        out: Its results.
+        tensors: The tensors among its arguments.
     """
     results = [t for t in tree_leaves(out) if isinstance(t, torch.Tensor)]
-    packet = operator.overloadpacket
     cost = _cost(operator, given, named, out, spec.compute_units)
     moved = cost.moved
     if moved is None:
         moved = sum(t.numel() * t.itemsize for t in (*tensors, *results))
-    counter = flop_registry.get(packet)
+    moved = int(moved * cost.passes)
+    counter = flop_registry.get(operator.overloadpacket)
     flops = counter(*given, **named, out_val=out) if counter else 0
     dtype = results[0].dtype if results else torch.float32
-    seconds = spec.operator_seconds(int(moved * cost.passes), flops, dtype)
-    return seconds + (cost.launches - 1) * spec.shortest_kernel_seconds + cost.waiting
+    seconds = spec.operator_seconds(moved, flops, dtype)
+    seconds += (cost.launches - 1) * spec.shortest_kernel_seconds + cost.waiting
+    return OperatorWork(seconds, moved, flops)
 
 
 def _cost(
@@ -192,7 +217,7 @@ def execute_operator(
     out, tensors, *called = run_operator(name, overload, args, kwargs, gpu.tensor)
     operator, given, named = called
     gpu.used.launch_seconds += gpu.spec.launch_seconds
-    seconds = seconds_of(gpu.spec, operator, given, named, out, tensors)
+    seconds = work_of(gpu.spec, operator, given, named, out, tensors).seconds
     gpu.seconds += seconds
     if name not in MOVES:
         gpu.computed.add(name)

@@ -14,6 +14,27 @@ _LARGEST_HEAD = 512  # of AOTriton 0.9 and later
 _HALF = (torch.float16, torch.bfloat16)
 
 
+def attention_work(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attn_mask: torch.Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    **_: object,
+) -> tuple[int, int]:
+    """Returns the bytes that a fused kernel moves and its FLOPs, those of two products.
+
+    A causal kernel leaves out the half of its FLOPs. Arguments are those of `has_fused_attention`;
+    the result has the form of the query, but the width of the value.
+    """
+    rows = query.numel() // query.shape[-1]
+    given = [t for t in (query, key, value, attn_mask) if t is not None]
+    moved = sum(t.numel() * t.itemsize for t in given) + rows * value.shape[-1] * query.itemsize
+    flops = 2 * rows * key.shape[-2] * (query.shape[-1] + value.shape[-1])
+    return moved, flops // 2 if is_causal else flops
+
+
 def has_fused_attention(
     query: torch.Tensor,
     key: torch.Tensor,

@@ -20,7 +20,7 @@ from torch.utils.flop_counter import flop_registry
 
 from kernel_gym.devices.operator_costs import operator_cost
 from kernel_gym.hardware import DeviceSpec
-from kernel_gym.judge.timing.fused_attention import has_fused_attention
+from kernel_gym.judge.timing.fused_attention import attention_work, has_fused_attention
 from kernel_gym.tasks.operator_mode import OperatorMode
 from kernel_gym.tasks.problem import Problem, Value
 
@@ -97,24 +97,11 @@ class _FusedOperators(TorchFunctionMode):
             out = func(*args, **kwargs)
         finally:
             self.cost.paused = False
-        moved = _bytes([*_tensors((args, kwargs)), out])
-        flops = _attention_flops(*args, **kwargs) if attention else 0
+        moved, flops = _bytes([*_tensors((args, kwargs)), out]), 0
+        if attention:
+            moved, flops = attention_work(*args, **kwargs)
         self.cost.seconds += self.cost.spec.operator_seconds(moved, flops, out.dtype)
         return out
-
-
-def _attention_flops(
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
-    *_: object,
-    is_causal: bool = False,
-    **__: object,
-) -> int:
-    """FLOPs of two products. A causal kernel leaves out the half of them."""
-    pairs = query.numel() // query.shape[-1] * key.shape[-2]
-    flops = 2 * pairs * (query.shape[-1] + value.shape[-1])
-    return flops // 2 if is_causal else flops
 
 
 def reference_seconds(problem: Problem, inputs: Mapping[str, Value], spec: DeviceSpec) -> float:

@@ -265,6 +265,7 @@ __attribute__((visibility("default"))) int torch_device_install(
   c10::impl::DeviceGuardImplRegistrar(c10::kCUDA, new Guard);
   c10::SetAllocator(c10::kCUDA, &g_allocator);
   torch_device_prepare();
+  if (charges()) register_composites();
   return g_registration.for_gpus || at::detail::getCUDAHooks().hasCUDA() ? 0 : 1;
 }
 

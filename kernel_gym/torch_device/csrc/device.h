@@ -29,6 +29,11 @@ struct Piece {
   const int64_t* strides;  // in elements
 };
 
+// The modelled cost of one call of an operator. Negative seconds: its parts are charged.
+struct Charge {
+  double seconds, bytes, flops;
+};
+
 // What the owner provides. Each call returns a Status and writes a text when it is not DONE.
 struct Owner {
   int (*allocate)(uint64_t bytes, uint64_t* address, char* error);
@@ -36,15 +41,7 @@ struct Owner {
   int (*upload)(uint64_t address, const void* data, uint64_t bytes, char* error);
   int (*fill)(const Piece* target, double value, int64_t whole, int kind, char* error);
   void (*refuse)(const char* name);
-};
-
-// The model of time: seconds of an operator and of a copy over the host link.
-struct Rates {
-  double launch;          // seconds of a launch
-  double bytes;           // device memory, bytes per second
-  double vector;          // FLOP/s without matrix units
-  double link;            // host link, bytes per second
-  double latency;         // seconds of a transfer besides
+  int (*price)(const char* text, Charge* charge, char* error);  // null: operators cost nothing
 };
 
 bool installed();
@@ -79,9 +76,46 @@ using Computation = void (*)(torch::jit::Stack* stack);
 
 // Returns the computation of an operator for which PyTorch has no kernel for the CPU, or null.
 Computation own_computation(const std::string& name);
+void rms_norm_gradient(torch::jit::Stack* stack);
 
-// Adds the modelled time of one operator, or of one transfer.
-void charge(const char* name, const void* key, uint64_t bytes, double flops, at::ScalarType type);
+// The name by which Python knows an operator, such as "aten.add.Tensor".
+std::string python_name(const c10::OperatorName& name);
+
+// Whether an operator returns a view and writes nothing.
+bool is_view(const c10::FunctionSchema& schema);
+
+// Makes operators that PyTorch composes of other ones count as one.
+void register_composites();
+
+using Values = at::ArrayRef<c10::IValue>;
+
+// A call of an operator, while it exists. Only the outermost one is charged, as one that a program
+// has called.
+class Part {
+ public:
+  Part();
+  ~Part();
+  Part(const Part&) = delete;
+  bool outermost() const { return outermost_; }
+
+ private:
+  bool outermost_;
+};
+
+// Whether operators are charged in this process.
+inline bool charges() { return policy() == COMPUTE && owner().price != nullptr; }
+
+// Returns the cost of a call. Without results the owner infers them.
+Charge price(const c10::OperatorHandle& op, Values arguments, const Values* results);
+void add_charge(const c10::OperatorHandle& op, const Charge& charge);
+
+// Charges a call whose results are on the device, or that has none.
+void charge_operator(const c10::OperatorHandle& op, Values arguments, Values results);
 void charge_transfer(uint64_t bytes);
+
+// What decides the cost of a call, as bytes and as JSON.
+void write_key(std::string& key, const c10::OperatorHandle& op, Values arguments,
+               const Values* results);
+std::string written_text(const c10::OperatorHandle& op, Values arguments, const Values* results);
 
 }  // namespace torch_device

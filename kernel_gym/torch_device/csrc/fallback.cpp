@@ -48,14 +48,6 @@ c10::OperatorName called_name(const c10::OperatorHandle& op) {
   return name;
 }
 
-std::string python_name(const c10::OperatorHandle& op) {
-  const c10::OperatorName called = called_name(op);
-  std::string name = called.name;
-  const auto colons = name.find("::");
-  if (colons != std::string::npos) name.replace(colons, 2, ".");
-  return name + "." + (called.overload_name.empty() ? "default" : called.overload_name);
-}
-
 Storage borrow(const Storage& storage) {
   c10::DataPtr data(storage.mutable_data(), new Storage(storage),
                     [](void* held) { delete static_cast<Storage*>(held); },
@@ -99,7 +91,6 @@ class Call {
     for (auto& pair : tensors_)
       if (pair.device.is_same(tensor)) return pair.host;
     if (!is_view_) check_held(tensor);
-    bytes_ += tensor.numel() * tensor.element_size();
     tensors_.push_back({tensor, over(host_storage(tensor.storage()), tensor,
                                      c10::DispatchKey::CPU)});
     return tensors_.back().host;
@@ -133,7 +124,6 @@ class Call {
                                 "on the simulated GPU: use a dense tensor");
     const auto* storage = device_storage(tensor.storage());
     if (storage != nullptr) return over(*storage, tensor, c10::DispatchKey::CUDA);
-    bytes_ += tensor.numel() * tensor.element_size();
     auto made = empty_strided(tensor.sizes(), tensor.strides(), tensor.scalar_type());
     const size_t size = made.storage().nbytes();
     if (size > 0) {
@@ -177,7 +167,6 @@ class Call {
   }
 
   bool on_two_devices() const { return foreign_ && !tensors_.empty(); }
-  uint64_t bytes() const { return bytes_; }
 
   // The type of the first argument on the device, or float.
   at::ScalarType type() const {
@@ -210,7 +199,6 @@ class Call {
 
   c10::SmallVector<Tensors, 6> tensors_;
   c10::SmallVector<Storages, 6> storages_;
-  uint64_t bytes_ = 0;
   bool is_view_, foreign_ = false;
 };
 
@@ -225,20 +213,8 @@ struct Facts {
   bool adds_rows = false;    // the gradient of a logarithm of softmax
   bool is_softmax = false;   // may convert half values to float, which the CPU's kernels refuse
   bool is_softmax_gradient = false;
-  bool convolves = false;
-  int factor = -1;           // the left factor of a product, or a weight, among the arguments
   int generator = -1;        // its generator among the arguments
 };
-
-bool is_view(const c10::FunctionSchema& schema) {
-  bool aliases = false;
-  for (const auto& argument : schema.arguments()) {
-    if (argument.alias_info() == nullptr) continue;
-    if (argument.alias_info()->isWrite()) return false;
-    aliases = true;
-  }
-  return aliases;
-}
 
 Facts read_facts(const c10::OperatorHandle& op) {
   static const std::unordered_set<std::string> mixing = {
@@ -246,23 +222,14 @@ Facts read_facts(const c10::OperatorHandle& op) {
       "aten::_unsafe_index", "aten::_unsafe_index_put", "aten::_ctc_loss", "aten::ctc_loss",
       "aten::_foreach_copy_", "aten::_to_copy", "aten::_copy_from", "aten::_amp_update_scale_",
   };
-  static const std::unordered_map<std::string, int> factors = {
-      {"aten::mm", 0},       {"aten::bmm", 0},         {"aten::mv", 0},
-      {"aten::dot", 0},      {"aten::_int_mm", 0},     {"aten::_scaled_mm", 0},
-      {"aten::addmm", 1},    {"aten::addmm_", 1},      {"aten::addmv", 1},
-      {"aten::baddbmm", 1},  {"aten::baddbmm_", 1},    {"aten::addmv_", 1},
-      {"aten::convolution", 1},
-  };
   Facts facts;
   const std::string& name = op.operator_name().name;
-  facts.name = python_name(op);
+  facts.name = python_name(called_name(op));
   facts.view = is_view(op.schema());
   facts.own = own_computation(name);
   facts.known = name.rfind("aten::", 0) == 0 &&
                 (facts.own != nullptr || op.hasComputedKernelForDispatchKey(c10::DispatchKey::CPU));
   facts.mixes = mixing.count(name) > 0;
-  const auto factor = factors.find(name);
-  if (factor != factors.end()) facts.factor = factor->second;
   facts.is_norm = name.find("native_layer_norm") != std::string::npos ||
                   name.find("native_group_norm") != std::string::npos;
   facts.adds_rows = name == "aten::_log_softmax_backward_data" &&
@@ -270,7 +237,6 @@ Facts read_facts(const c10::OperatorHandle& op) {
   facts.is_softmax = name == "aten::_softmax" || name == "aten::_log_softmax";
   facts.is_softmax_gradient = name == "aten::_softmax_backward_data" &&
                               op.operator_name().overload_name == "out";
-  facts.convolves = name == "aten::convolution";
   const auto& arguments = op.schema().arguments();
   for (size_t i = 0; i < arguments.size(); ++i)
     if (arguments[i].name() == "generator") facts.generator = static_cast<int>(i);
@@ -284,14 +250,6 @@ const Facts& facts_of(const c10::OperatorHandle& op) {
   auto found = known.find(&op.schema());
   if (found == known.end()) found = known.emplace(&op.schema(), read_facts(op)).first;
   return found->second;
-}
-
-// Floating-point operations of a matrix product or of a convolution: two for each multiplication.
-double count_flops(const Facts& facts, const at::Tensor& factor, const IValue& result) {
-  if (!factor.defined() || !factor.dim() || !result.isTensor()) return 0;
-  const double outputs = 2 * static_cast<double>(result.toTensor().numel());
-  if (!facts.convolves) return outputs * static_cast<double>(factor.size(-1));
-  return outputs * static_cast<double>(factor.numel()) / static_cast<double>(factor.size(0));
 }
 
 // Computes a norm or its gradients in a wider type: half types in float, as GPUs do, and float in
@@ -361,12 +319,7 @@ void compute(const c10::OperatorHandle& op, const Facts& facts, torch::jit::Stac
     auto& generator = (*stack)[base + facts.generator];
     if (generator.isNone()) generator = host_generator(default_generator());
   }
-  at::Tensor factor;
-  if (facts.factor >= 0) factor = (*stack)[base + facts.factor].toTensor();
-  if (facts.is_norm && call.type() != at::kDouble) {
-    compute_wider(op, call, stack);
-    return charge(facts.name.c_str(), &op.schema(), call.bytes(), 0, call.type());
-  }
+  if (facts.is_norm && call.type() != at::kDouble) return compute_wider(op, call, stack);
   if (facts.is_softmax && (*stack)[base + 2].toBool()) {
     (*stack)[base] = (*stack)[base].toTensor().to(at::kFloat);
     (*stack)[base + 2] = false;
@@ -388,9 +341,6 @@ void compute(const c10::OperatorHandle& op, const Facts& facts, torch::jit::Stac
   const size_t results = op.schema().returns().size();
   for (size_t i = stack->size() - results; i < stack->size(); ++i)
     (*stack)[i] = call.to_device((*stack)[i]);
-  if (facts.view) return;
-  const double flops = results > 0 ? count_flops(facts, factor, stack->back()) : 0;
-  charge(facts.name.c_str(), &op.schema(), call.bytes(), flops, call.type());
 }
 
 }  // namespace
@@ -399,6 +349,24 @@ at::Tensor on_host(const at::Tensor& tensor) {
   if (!tensor.is_cuda()) return tensor;
   check_held(tensor);
   return over(borrow(tensor.storage()), tensor, c10::DispatchKey::CPU);
+}
+
+bool is_view(const c10::FunctionSchema& schema) {
+  bool aliases = false;
+  for (const auto& argument : schema.arguments()) {
+    if (argument.alias_info() == nullptr) continue;
+    if (argument.alias_info()->isWrite()) return false;
+    aliases = true;
+  }
+  return aliases;
+}
+
+std::string python_name(const c10::OperatorName& operator_name) {
+  std::string name = operator_name.name;
+  const auto colons = name.find("::");
+  if (colons != std::string::npos) name.replace(colons, 2, ".");
+  const auto& overload = operator_name.overload_name;
+  return name + "." + (overload.empty() ? "default" : overload);
 }
 
 void refuse_operator(const std::string& name) {
@@ -422,7 +390,13 @@ void fallback(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::St
       facts.known, facts.name,
       " is not available on the simulated GPU: its operators are computed by the CPU kernels of "
       "PyTorch, and this one has none. Use other operators, or a kernel of your own.");
+  if (facts.view) return compute(op, facts, stack);
+  const Part part;
+  if (!part.outermost()) return compute(op, facts, stack);
+  const auto given = torch::jit::last(*stack, op.schema().arguments().size());
+  const c10::SmallVector<IValue, 12> arguments(given.begin(), given.end());
   compute(op, facts, stack);
+  charge_operator(op, arguments, torch::jit::last(*stack, op.schema().returns().size()));
 }
 
 }  // namespace torch_device

@@ -111,20 +111,22 @@ void copy_by_owner(const Tensor& self, const Tensor& source) {
   ask_copy(source.expand(self.sizes()), self);
 }
 
-Tensor& copy_(Tensor& self, const Tensor& source, bool) {
-  static const char between = 0;
+c10::OperatorHandle operator_of(const char* name, const char* overload) {
+  return c10::Dispatcher::singleton().findSchemaOrThrow(name, overload);
+}
+
+Tensor& copy_(Tensor& self, const Tensor& source, bool asynchronous) {
+  static const c10::OperatorHandle op = operator_of("aten::copy_", "");
   if (policy() == ASK) {
     copy_by_owner(self, source);
     return self;
   }
   check_not_capturing("aten.copy_.default");
   on_host(self).copy_(on_host(source));
-  const uint64_t moved = self.numel() * self.element_size();
-  if (self.is_cuda() && source.is_cuda())
-    charge("aten.copy_.default", &between, moved + self.numel() * source.element_size(), 0,
-           self.scalar_type());
-  else
-    charge_transfer(moved);
+  if (!self.is_cuda() || !source.is_cuda())
+    charge_transfer(self.numel() * self.element_size());
+  else if (const Part part; part.outermost())
+    charge_operator(op, {self, source, asynchronous}, {self});
   return self;
 }
 
@@ -135,11 +137,11 @@ void copy_by_iterator(at::TensorIterator& iterator, bool) {
 }
 
 Tensor& fill_scalar(Tensor& self, const at::Scalar& value) {
-  static const char key = 0;
+  static const c10::OperatorHandle op = operator_of("aten::fill_", "Scalar");
   if (policy() == COMPUTE) {
     check_not_capturing("aten.fill_.Scalar");
     on_host(self).fill_(value);
-    charge("aten.fill_.Scalar", &key, self.numel() * self.element_size(), 0, self.scalar_type());
+    if (const Part part; part.outermost()) charge_operator(op, {self, value}, {self});
     return self;
   }
   TORCH_CHECK(!value.isComplex(), "fill_ takes a real number here");

@@ -111,6 +111,7 @@ Computation own_computation(const std::string& name) {
       {"aten::_thnn_fused_lstm_cell_backward_impl", lstm_cell_gradient},
       {"aten::_thnn_fused_gru_cell", gru_cell},
       {"aten::_thnn_fused_gru_cell_backward", gru_cell_gradient},
+      {"aten::_fused_rms_norm_backward", rms_norm_gradient},
   };
   const auto found = known.find(name);
   return found == known.end() ? nullptr : found->second;

@@ -11,7 +11,6 @@ from typing import Any
 
 import torch
 
-from kernel_gym.hardware import DeviceSpec, library_share
 from kernel_gym.protocol.fields import TensorOnDevice
 from kernel_gym.torch_device import library
 from kernel_gym.worker.sim.runtime import SimRuntime
@@ -37,30 +36,21 @@ def ask(runtime: SimRuntime, refuse: Callable[[str], None]) -> None:
     _accept_calls_of_gpu_builds()
 
 
-def compute(runtime: SimRuntime, spec: DeviceSpec, link: float, latency: float) -> None:
+def compute(
+    runtime: SimRuntime, price: Callable[[str], library.Charge], link: float, latency: float
+) -> None:
     """Makes the device of a user's own program: PyTorch computes in the device's memory.
 
     Args:
         runtime: Provides the memory, which this process can access.
-        spec: The peaks by which operators are charged.
+        price: Returns the cost of a call of an operator, see `library.connect`.
         link: Bytes/s of a copy between host and device.
         latency: Seconds that each such copy takes besides.
     """
     runtime.released = library.released
-    library.connect(library.COMPUTE, runtime.allocate)
+    library.connect(library.COMPUTE, runtime.allocate, price=price)
+    library.set_link(link, latency)
     _accept_calls_of_gpu_builds()
-    rates = library.Rates(
-        launch=spec.shortest_kernel_seconds,
-        bytes=spec.memory_bandwidth * spec.achievable,
-        vector=spec.vector_rate * library_share(0, matrix=False),
-        link=link,
-        latency=latency,
-    )
-    matrix = {
-        str(dtype).removeprefix("torch."): rate * library_share(0, matrix=True)
-        for dtype, rate in spec.matrix_rate.items()
-    }
-    library.set_rates(rates, matrix)
 
 
 def describe(tensor: torch.Tensor) -> TensorOnDevice:
