@@ -28,8 +28,8 @@ _INTEGERS = frozenset({"int8", "uint8", "int16", "int32", "float8_e4m3fnuz", "fl
 _CODES = _INTEGERS | {"float8_e4m3fn", "float8_e5m2"}
 
 
-_MAX_SPREAD = 1e3
-"""Larger parameters were never given a value."""
+_MIN_SPREAD, _MAX_SPREAD = 1e-6, 1e3
+"""Parameters with less or more spread were never given a value."""
 
 
 def make_draft(
@@ -128,7 +128,9 @@ def _parameter(node: NodeTemplate, spread: Mapping[str, Any]) -> str:
     if str(node.name).endswith("running_var"):
         return f"values.positive({tail}"
     mean, std = float(spread.get("mean", 0.0)), float(spread.get("std", 0.0))
-    if not abs(mean) + std < _MAX_SPREAD:  # of memory that was only reserved, perhaps NaN
+    if _is_unset(mean, std, spread):
+        if len(node.shape or ()) > 1:
+            return f"values.weight(1.0, {tail}"
         mean, std, spread = 0.0, 0.0, {**spread, "constant": True}
     if spread.get("constant", True):
         return f"values.around({round(mean, 6)}, 0.3, {tail}"
@@ -141,6 +143,12 @@ def _parameter(node: NodeTemplate, spread: Mapping[str, Any]) -> str:
     if 0.3 < gain < 3:
         return f"values.weight({round(gain, 3)}, {tail}"
     return f"values.around({round(mean, 6)}, {round(std, 6)}, {tail}"
+
+
+def _is_unset(mean: float, std: float, spread: Mapping[str, Any]) -> bool:
+    """Whether a parameter is memory that was only reserved."""
+    usual = abs(mean) + std < _MAX_SPREAD and (spread.get("constant", True) or std > _MIN_SPREAD)
+    return bool(spread.get("unset")) or not usual
 
 
 def _outputs(space: SizeSpace) -> list[tuple[str, str, str, str]]:
