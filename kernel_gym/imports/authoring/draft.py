@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -30,6 +31,9 @@ _CODES = _INTEGERS | {"float8_e4m3fn", "float8_e5m2"}
 
 _MIN_SPREAD, _MAX_SPREAD = 1e-6, 1e3
 """Parameters with less or more spread were never given a value."""
+
+_FEW = 64
+"""Fewer elements of a matrix say nothing of its mean. Statistics are those of small sizes."""
 
 
 def make_draft(
@@ -139,6 +143,8 @@ def _parameter(node: NodeTemplate, spread: Mapping[str, Any]) -> str:
     fan = 1
     for size in spread["shape"][1:]:
         fan *= size
+    if spread["shape"][0] * fan < _FEW:
+        mean, std = 0.0, math.hypot(mean, std)
     gain = std * fan**0.5
     if 0.3 < gain < 3:
         return f"values.weight({round(gain, 3)}, {tail}"
