@@ -82,8 +82,8 @@ _BOUNDS: Mapping[str, Sequence[str]] = {
     "x": ("num_classes",),
 }
 """Parameters and arguments that say how many values an integer input has."""
-_TIMESTEPS = {"t": 1000, "timestep": 1000}
-"""Noise levels of diffusion models."""
+_TIMESTEPS = {"t": 50, "timestep": 50}
+"""Noise levels of diffusion models. Angles of larger ones differ between fp32 and fp64."""
 
 _WIDTHS = frozenset(
     "hidden_size in_features out_features dim embed_dim embedding_dim hidden_features "
@@ -95,8 +95,8 @@ _SIDES = {"in_chans": 1, "img_height": 2, "img_width": 3}
 """Parameters of classes of images that are a size of the input, by its place."""
 
 _INNER = frozenset(
-    "d_model embedding_dim hidden_size intermediate_size max_position_embeddings num_embeddings "
-    "output_size vocab_size".split()
+    "d_model embed_dim embedding_dim hidden_size intermediate_size max_position_embeddings "
+    "num_embeddings output_size vocab_size".split()
 )
 """Parameters of classes that are sizes of parameters alone. They vary as the sizes of inputs do."""
 

@@ -217,7 +217,7 @@ def call(init, inputs, **more):
         ({"num_embeddings": 500}, "input_ids", "randint(0, size_500, (size_64, )"),
         ({"max_position_embeddings": 300}, "positions", "randint(0, size_300, (size_64, )"),
         ({"config": {"namespace": {"vocab_size": 70}}}, "input_ids", "randint(0, size_70, "),
-        ({}, "t", "randint(0, 1000, "),
+        ({}, "t", "randint(0, 50, "),
         ({}, "mask", "randint(0, 2, "),
     ],
 )
