@@ -23,13 +23,14 @@ TOGETHER = 6
 
 def main() -> None:
     """Runs what is missing, and writes the results."""
-    from benchmarks.deployment.architectures import ARCHITECTURES, GATED_GELU
+    from benchmarks.deployment import fastkernels_page
+    from benchmarks.deployment.architectures import ARCHITECTURES, GATED_GELU, OTHERS
     from benchmarks.deployment.packages import write_packages
     from benchmarks.deployment.page import PAGE, deploy_page
 
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--work", type=Path, default=ROOT / "runs/deployment")
-    parser.add_argument("--only", nargs="*", default=[*ARCHITECTURES, GATED_GELU])
+    parser.add_argument("--only", nargs="*", default=[*ARCHITECTURES, GATED_GELU, *OTHERS])
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:
@@ -45,11 +46,18 @@ def main() -> None:
             stdout=subprocess.DEVNULL,
             check=True,
         )
-    rows = [_path(options.work, name) for name in [*ARCHITECTURES, GATED_GELU]]
-    table = [json.loads(path.read_text(encoding="utf-8")) for path in rows if path.exists()]
+    table = _rows(options.work, [*ARCHITECTURES, GATED_GELU])
     RESULT.write_text(_text(_result(table)), encoding="utf-8")
     PAGE.write_text(deploy_page(PAGE.read_text(encoding="utf-8"), table), encoding="utf-8")
-    print(f"{RESULT}: {len(table)} architectures")
+    others = _rows(options.work, [*OTHERS])
+    fastkernels_page.RESULT.write_text(_text(_result(others)), encoding="utf-8")
+    fastkernels_page.PAGE.write_text(fastkernels_page.written(), encoding="utf-8")
+    print(f"{RESULT}: {len(table)} architectures, and {len(others)} of FastKernels")
+
+
+def _rows(work: Path, names: list[str]) -> list[dict[str, Any]]:
+    paths = [_path(work, name) for name in names]
+    return [json.loads(path.read_text(encoding="utf-8")) for path in paths if path.exists()]
 
 
 def _result(table: list[dict[str, Any]]) -> dict[str, Any]:

@@ -62,6 +62,83 @@ ARCHITECTURES: dict[str, dict[str, Any]] = {
     "vit": {},
     "siglip_vision_model": {},
 }
+_SECTIONS = {"rope_type": "default", "rope_theta": 1e6, "mrope_section": [4, 6, 6]}
+_BOTH = ["linear_attention", "full_attention"]
+OTHERS: dict[str, dict[str, Any]] = {
+    "bitnet": {},
+    "convnextv2": {"patch_size": 4, "hidden_sizes": [32, 64], "depths": [1, 1], "num_stages": 2},
+    "deepseek_v32": SMALL_MLA,
+    "dinov3_vit": {},
+    "gemma4_text": {"vocab_size_per_layer_input": 256, "hidden_size_per_layer_input": 32},
+    "jamba": {"attn_layer_period": 2, "attn_layer_offset": 1},
+    "mamba2": {"num_heads": 8, "head_dim": 32, "n_groups": 1},
+    "qwen2_vl_text": {"rope_parameters": _SECTIONS},
+    "qwen3_next": {"layer_types": _BOTH},
+    "qwen3_vl_moe_text": {},
+    "swinv2": {
+        "patch_size": 4,
+        "embed_dim": 32,
+        "depths": [1, 1],
+        "num_heads": [2, 4],
+        "window_size": 4,
+    },
+    "whisper": {},
+    "xlm-roberta": {"pad_token_id": 1},
+}
+"""Further model types, of FastKernels' architectures."""
+ABSENT = "not in transformers"
+INPUTS = "takes inputs other than token ids and images"
+NO_TINY = "its tiny configuration does not run"
+FASTKERNELS: dict[str, str] = {
+    "Llama-3.1+": "llama",
+    "DeepSeek-V3.2": "deepseek_v32",
+    "Mixtral": "mixtral",
+    "BitNet 1.58b": "bitnet",
+    "GPT-OSS (MXFP4)": "gpt_oss",
+    "EAGLE-3": ABSENT,
+    "Gemma-4": "gemma4_text",
+    "Mamba": "mamba",
+    "Mamba2": "mamba2",
+    "RWKV-7": ABSENT,
+    "GLA": ABSENT,
+    "RetNet": ABSENT,
+    "Qwen-3-Next": "qwen3_next",
+    "Kimi-Linear": NO_TINY,
+    "TTT-E2E": ABSENT,
+    "Jamba": "jamba",
+    "FLUX.1-Dev": ABSENT,
+    "HunyuanVideo-1.5": ABSENT,
+    "SDXL": ABSENT,
+    "SAM3.1": INPUTS,
+    "Whisper": "whisper",
+    "CosyVoice3": ABSENT,
+    "Qwen2-VL": "qwen2_vl_text",
+    "Qwen3-VL": "qwen3_vl_moe_text",
+    "Qwen-2.5-Omni": INPUTS,
+    "SigLIP-2": INPUTS,
+    "DINOv3": "dinov3_vit",
+    "SwinV2": "swinv2",
+    "MobileNetV4": ABSENT,
+    "ConvNeXtV2": "convnextv2",
+    "EfficientNetV2": ABSENT,
+    "YOLOv10": ABSENT,
+    "RTDetrV2": INPUTS,
+    "3DGS": ABSENT,
+    "InstantNGP": ABSENT,
+    "PointTransformerV3": ABSENT,
+    "OpenFold3": ABSENT,
+    "Pi0": INPUTS,
+    "DP3": ABSENT,
+    "DLRMv2": ABSENT,
+    "LightGCN": ABSENT,
+    "BGE-M3": "xlm-roberta",
+    "ColBERTv2": "bert",
+    "LLaDA": ABSENT,
+    "Oasis": ABSENT,
+    "V-JEPA 2": INPUTS,
+}
+"""The 46 architectures of FastKernels' registry, and the model type that stands for each: of a
+model with several parts the one for text or images. Without a model type, the reason."""
 DECODED = ("llama", "mistral", "qwen2", "qwen3", "gemma", "phi3", "olmo2", "gpt2", "bert")
 """Architectures that also generate tokens, with the first package that is replaced."""
 GATED_GELU = "llama with hidden_act=gelu"
@@ -78,4 +155,4 @@ def config_of(name: str) -> Any:
 
     if name == GATED_GELU:
         return tiny_config("llama", hidden_act="gelu")
-    return tiny_config(name, **ARCHITECTURES[name])
+    return tiny_config(name, **(ARCHITECTURES | OTHERS)[name])

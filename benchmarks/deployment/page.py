@@ -31,7 +31,7 @@ def deploy_page(text: str, table: list[dict[str, Any]]) -> str:
         "counts": counts(table),
         "architectures": _table(table),
         "predictions": _predictions(table),
-        "reasons": _reasons(table),
+        "reasons": reasons(table),
     }
     for name, part in parts.items():
         text = filled(PAGE, text, name, COMMAND, part)
@@ -133,7 +133,7 @@ def _span(values: list[float], digits: int) -> str:
     return f"{middle:.{digits}f} ({low:.{digits}f}-{high:.{digits}f})"
 
 
-def _reasons(table: list[dict[str, Any]]) -> str:
+def reasons(table: list[dict[str, Any]]) -> str:
     """Returns each reason with the architectures that have it."""
     groups: dict[tuple[str, str], list[str]] = defaultdict(list)
     for architecture, package, cell in _cells(table):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -28,8 +29,11 @@ _INTEGERS = frozenset({"int8", "uint8", "int16", "int32", "float8_e4m3fnuz", "fl
 _CODES = _INTEGERS | {"float8_e4m3fn", "float8_e5m2"}
 
 
-_MAX_SPREAD = 1e3
-"""Larger parameters were never given a value."""
+_MIN_SPREAD, _MAX_SPREAD = 1e-6, 1e3
+"""Parameters with less or more spread were never given a value."""
+
+_FEW = 64
+"""Fewer elements of a matrix say nothing of its mean. Statistics are those of small sizes."""
 
 
 def make_draft(
@@ -128,7 +132,9 @@ def _parameter(node: NodeTemplate, spread: Mapping[str, Any]) -> str:
     if str(node.name).endswith("running_var"):
         return f"values.positive({tail}"
     mean, std = float(spread.get("mean", 0.0)), float(spread.get("std", 0.0))
-    if not abs(mean) + std < _MAX_SPREAD:  # of memory that was only reserved, perhaps NaN
+    if _is_unset(mean, std, spread):
+        if len(node.shape or ()) > 1:
+            return f"values.weight(1.0, {tail}"
         mean, std, spread = 0.0, 0.0, {**spread, "constant": True}
     if spread.get("constant", True):
         return f"values.around({round(mean, 6)}, 0.3, {tail}"
@@ -137,10 +143,18 @@ def _parameter(node: NodeTemplate, spread: Mapping[str, Any]) -> str:
     fan = 1
     for size in spread["shape"][1:]:
         fan *= size
+    if spread["shape"][0] * fan < _FEW:
+        mean, std = 0.0, math.hypot(mean, std)
     gain = std * fan**0.5
     if 0.3 < gain < 3:
         return f"values.weight({round(gain, 3)}, {tail}"
     return f"values.around({round(mean, 6)}, {round(std, 6)}, {tail}"
+
+
+def _is_unset(mean: float, std: float, spread: Mapping[str, Any]) -> bool:
+    """Whether a parameter is memory that was only reserved."""
+    usual = abs(mean) + std < _MAX_SPREAD and (spread.get("constant", True) or std > _MIN_SPREAD)
+    return bool(spread.get("unset")) or not usual
 
 
 def _outputs(space: SizeSpace) -> list[tuple[str, str, str, str]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from kernel_gym.imports.authoring.request import FoundSizes, TracingRequest
@@ -28,6 +28,7 @@ _NO_SIZES = re.compile(
 _NEVER_SIZES = re.compile(r"kernel|stride|pad|dilat")
 """The same for sizes that a suite states."""
 _MULTIPLES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+_COARSER = (2, 4, 8)
 _COMBINATIONS = 5
 MIN_SIZE = 8
 """Smaller values of `dim` number a dimension and are no size."""
@@ -103,12 +104,15 @@ class Explorer:
         axes: list[FreeAxis] = []
         unified = self._unify([], base)
         for axis in self._candidates(base):
-            try:
-                unified = self._unify([*axes, axis], base)
-            except (Unexplained, CodeError):
+            for tried in _coarser(axis):
+                try:
+                    unified = self._unify([*axes, tried], base)
+                except (Unexplained, CodeError):
+                    continue
+                axes.append(tried)
+                break
+            else:
                 self.notes.append(f"the size {axis.name} is fixed: the code does other work then")
-                continue
-            axes.append(axis)
         return SizeSpace(axes, self._base, self._train, base, *unified, self.notes)
 
     def without(self, space: SizeSpace, name: str) -> SizeSpace:
@@ -212,6 +216,20 @@ class Explorer:
             for part in ("init", "args")
         }
         return forward, unify([t.construction for t in traces if t], known), how
+
+
+def _coarser(axis: FreeAxis) -> Iterator[FreeAxis]:
+    """Yields an axis, and the same one in larger steps.
+
+    A quotient such as `size // 4` is an expression of the size only if the steps divide it, and the
+    least sizes of two axes together may need other work.
+    """
+    yield axis
+    for times in _COARSER:
+        multiple = times * axis.multiple
+        if axis.base % multiple == 0:
+            low, high = -(-axis.low // multiple) * multiple, axis.high // multiple * multiple
+            yield replace(axis, low=low, multiple=multiple, high=high)
 
 
 def _pruned(traced: Traced) -> Traced:

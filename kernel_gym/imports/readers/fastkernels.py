@@ -9,10 +9,11 @@ from __future__ import annotations
 import ast
 import functools
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from kernel_gym.imports.readers import fastkernels_stated as stated
 from kernel_gym.imports.readers.base import (
     CheckoutError,
     ConfinedRunner,
@@ -20,7 +21,12 @@ from kernel_gym.imports.readers.base import (
     Unsupported,
     read_text,
 )
-from kernel_gym.imports.readers.fastkernels_classes import class_of, parameters_of
+from kernel_gym.imports.readers.fastkernels_classes import (
+    class_of,
+    parameters_of,
+    whole_numbers,
+)
+from kernel_gym.imports.readers.fastkernels_text import sizes_of, traced_text
 from kernel_gym.imports.readers.halves import parsed
 from kernel_gym.imports.readers.traced_reader import ENTRY, TracedReader
 from kernel_gym.imports.readers.yaml_files import read_keys
@@ -32,9 +38,6 @@ LEVELS = ("L1", "L2")
 _REGISTRY = f"{PACKAGE}/bench/kernels/benchmark_scenarios/small/shape_registry.yaml"
 _TRACED = "problem.py"
 MAX_SCENARIO_FILES = 60
-IMAGE = 4
-"""Sizes in the shape of images: batch, channels, height, width."""
-_HALVES = {"float16", "bfloat16"}
 Scenario = dict[str, Any]
 
 
@@ -72,7 +75,7 @@ class FastKernelsReader(TracedReader):
             f"{_TRACED}:make_inputs",
             f"{_TRACED}:make_init",
             ENTRY,
-            [_sizes(scenario)],
+            [sizes_of(scenario)],
         )
 
 
@@ -94,7 +97,7 @@ def _module(checkout: Path, stem: str) -> str | None:
     for kind in ("reference", "baseline"):
         for level in LEVELS:
             name = f"{PACKAGE}/tasks/{kind}/{level}/{stem}.py"
-            if (checkout / name).is_file() and "load_inline" not in read_text(checkout, name):
+            if (checkout / name).is_file():
                 return name
     return None
 
@@ -114,7 +117,7 @@ def _entry(
     usable = _usable(stem, chosen, scenarios)
     if not usable:
         return Unsupported(name, level, f"{_REGISTRY}: {stem}: found no inputs with shapes")
-    scenario = max(usable, key=lambda one: math.prod(_sizes(one).values()))
+    scenario = max(usable, key=lambda one: math.prod(sizes_of(one).values()))
     if missing := sorted(parameters_of(chosen)[1] - scenario["init"].keys()):
         return Unsupported(name, level, f"the registry states no {missing[0]} of {chosen.name}")
     files = (_REGISTRY, *_closure(checkout, module))
@@ -154,53 +157,12 @@ def _usable(stem: str, chosen: ast.ClassDef, scenarios: list[Scenario]) -> list[
     taken, needed = parameters_of(chosen)
     calls = []
     for one in filter(None, (_scenario(row, taken) for row in scenarios)):
-        given = _LEFT_OUT.get(stem, {}) | one["init"]
-        given |= _from_shape(one, needed - given.keys())
+        given = stated.LEFT_OUT.get(stem, {}) | one["init"]
+        missing = (needed | stated.sized_by_images(taken)) - given.keys()
+        given |= stated.from_shape(one["inputs"], missing)
+        given |= {k: given[k][0] for k in whole_numbers(chosen) & given.keys() if _equal(given[k])}
         calls.append({**one, "init": given})
-    return calls
-
-
-_WIDTHS = frozenset(
-    "hidden_size in_features out_features dim embed_dim embedding_dim hidden_features "
-    "num_embeddings context_dim input_size".split()
-)
-"""Parameters of classes that are the last size of an input, or may be as large."""
-
-
-_INNER = frozenset("d_model intermediate_size output_size".split())
-"""Parameters of classes that are sizes of parameters alone. They vary as the sizes of inputs do."""
-
-
-_LEFT_OUT: dict[str, dict[str, Any]] = {
-    "ada_layer_norm_continuous": {"conditioning_embedding_dim": 3072, "elementwise_affine": False},
-    "conv2d": {"out_channels": 1, "kernel_size": 1},
-    "gla_mlp": {"intermediate_size": 6912},
-    "llama_mlp": {"config": None, "hidden_size": 4096, "intermediate_size": 14336},
-    "oasis_final_layer": {"patch_size": 2, "out_channels": 16},
-    "parallel_linear": {"output_size": 3072},
-    "rotary_emb": {"max_position_embeddings": 8192, "rope_theta": 5e5},
-    "timestep_embedding": {"embedding_dim": 3072, "pooled_projection_dim": 768},
-    "vision_patch_merger": {"d_model": 4096},
-    "vision_patch_embed": {"patch_size": 16, "temporal_patch_size": 2, "in_channels": 3},
-    "yolov10_scdown": {"c2": 128, "k": 3, "s": 2},
-}
-"""Parameters that the registry leaves out and no shape shows: those of the suite's own models at
-levels 3 and 4 (Flux, YOLOv10, Oasis, GLA, Qwen3-VL), and of Llama-3."""
-
-
-def _from_shape(scenario: Scenario, missing: set[str]) -> dict[str, int]:
-    """Returns parameters that the registry leaves out and the first shape shows.
-
-    The first shape is that of the first real input. Images have their channels first, so that
-    their `dim` is the second size.
-    """
-    tensors = [one for one in scenario["inputs"].values() if isinstance(one, dict)]
-    real = [tensor for tensor in tensors if "float" in tensor["dtype"]]
-    shape = (real or tensors)[0]["shape"]
-    values = dict.fromkeys(missing & _WIDTHS, shape[-1] if shape else 1)
-    names = {"in_channels", "out_channels", "num_features", "c1", "c2", "ed"}
-    channels = (names | {"dim"} if len(shape) == IMAGE else names) & missing
-    return values | dict.fromkeys(channels, shape[1] if len(shape) > 1 else 1)
+    return stated.prepared(stem, calls)
 
 
 def _scenario(row: Scenario, taken: set[str]) -> Scenario | None:
@@ -219,73 +181,15 @@ def _scenario(row: Scenario, taken: set[str]) -> Scenario | None:
     return {"init": {k: v for k, v in alone.items() if k in taken}, "inputs": inputs}
 
 
+def _equal(value: object) -> bool:
+    """Whether a value is a list of equal numbers, as modules keep the size of a patch."""
+    return isinstance(value, list) and bool(value) and value.count(value[0]) == len(value)
+
+
 def _elements(scenario: Scenario) -> int:
     """Returns how many elements the inputs of a captured call have."""
     tensors = (one for one in scenario["inputs"].values() if isinstance(one, dict))
     return sum(math.prod(one["shape"]) for one in tensors)
-
-
-def _sizes(scenario: Scenario) -> dict[str, int]:
-    """Returns a name for each size in the shapes, and for inner widths; equal sizes are one."""
-    shapes = [one["shape"] for one in scenario["inputs"].values() if isinstance(one, dict)]
-    inner = [n for name, n in scenario["init"].items() if name in _INNER]
-    return {f"size_{n}": n for shape in [*shapes, inner] for n in shape if type(n) is int and n > 1}
-
-
-def traced_text(scenario: Scenario, module: str, target: str) -> str:
-    """Returns a module with the sizes of a scenario, around the suite's class."""
-    sizes = _sizes(scenario)
-    tensors = {k: v for k, v in scenario["inputs"].items() if isinstance(v, dict)}
-    dtypes = {tensor["dtype"] for tensor in tensors.values()} & _HALVES
-    default = min(dtypes) if dtypes else "float32"
-    given = ", ".join(f"{k!r}: {_named(v, sizes)}" for k, v in scenario["init"].items())
-    inputs = (
-        f"    {k!r}: {_drawn(v, sizes) if k in tensors else repr(v)},"
-        for k, v in scenario["inputs"].items()
-    )
-    lines = [
-        "import torch",
-        f"from {module.removesuffix('.py').replace('/', '.')} import {target}",
-        "",
-        *(f"{name} = {size}" for name, size in sizes.items()),
-        "",
-        "",
-        f"class Model({target}):",
-        "    def __init__(self, **given):",
-        f"        torch.set_default_dtype(torch.{default})",
-        "        try:",
-        "            super().__init__(**given)",
-        "        finally:",
-        "            torch.set_default_dtype(torch.float32)",
-        "",
-        "",
-        "def make_init():",
-        f"    return {{{given}}}",
-        "",
-        "",
-        "def make_inputs():",
-        "    return {",
-        *(f"    {line}" for line in inputs),
-        "    }",
-        "",
-    ]
-    return "\n".join(lines)
-
-
-def _named(value: object, sizes: Mapping[str, int]) -> str:
-    """Returns an argument with the names of sizes in place of numbers."""
-    if isinstance(value, list):
-        return f"[{', '.join(_named(one, sizes) for one in value)}]"
-    known = f"size_{value}"
-    return known if type(value) is int and known in sizes else repr(value)
-
-
-def _drawn(spec: Mapping[str, Any], sizes: Mapping[str, int]) -> str:
-    shape = f"({''.join(f'{_named(n, sizes)}, ' for n in spec['shape'])})"
-    dtype = spec["dtype"]
-    if dtype == "bool" or not dtype.startswith(("float", "bfloat")):
-        return f"torch.randint(0, 2, {shape}, dtype=torch.{dtype})"
-    return f"torch.randn({shape}).to(torch.{dtype})"
 
 
 def _closure(checkout: Path, module: str) -> list[str]:

@@ -6,9 +6,7 @@ import ast
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-_NAMED = {"ada_layer_norm": "AdaLayerNormZeroSingle"}
-"""Classes that neither a name nor a call tells. This one takes text and image of Flux together, and
-the captured calls have 4096 + 512 and 1024 + 512 tokens."""
+from kernel_gym.imports.readers.fastkernels_stated import CLASSES
 
 
 def class_of(
@@ -28,8 +26,8 @@ def class_of(
     calls = [one for one in scenarios or () if isinstance(one.get("inputs"), dict)]
     if not calls or (named is not None and _takes(named, calls[0])):
         return named
-    if _NAMED.get(stem) in classes:
-        return classes[_NAMED[stem]]
+    if CLASSES.get(stem) in classes:
+        return classes[CLASSES[stem]]
     whole = [node for node in classes.values() if not _is_part(node, classes)]
     fits = [node for node in whole if _takes(node, calls[0])]
     most = max((_given(node, calls[0]) for node in fits), default=0)
@@ -80,3 +78,14 @@ def parameters_of(model: ast.ClassDef, method: str = "__init__") -> tuple[set[st
     optional = names[len(names) - len(given.defaults) :] if given.defaults else []
     keywords = {keyword.arg for keyword in given.kwonlyargs} | ({"**"} if given.kwarg else set())
     return keywords.union(names), set(names).difference(optional)
+
+
+def whole_numbers(model: ast.ClassDef) -> set[str]:
+    """Returns the parameters of the constructor that are annotated as integers."""
+    methods = (n for n in model.body if isinstance(n, ast.FunctionDef) and n.name == "__init__")
+    return {
+        argument.arg
+        for function in methods
+        for argument in [*function.args.args, *function.args.kwonlyargs]
+        if isinstance(argument.annotation, ast.Name) and argument.annotation.id == "int"
+    }

@@ -21,7 +21,8 @@ PRIVATE = frozenset(
     "_softmax _log_softmax _softmax_backward_data _log_softmax_backward_data _to_copy _unsafe_view "
     "_native_batch_norm_legit _adaptive_avg_pool2d _adaptive_avg_pool3d _cdist_forward "
     "_weight_norm_interface _weight_norm _safe_softmax _fused_rms_norm _reshape_alias "
-    "_adaptive_avg_pool2d_backward _upsample_bilinear2d_aa _upsample_nearest_exact2d".split()
+    "_adaptive_avg_pool2d_backward _upsample_bilinear2d_aa _upsample_nearest_exact2d "
+    "__lshift__ __rshift__".split()
 )
 """Operators that are taken although their names begin with an underscore."""
 DTYPES = frozenset(

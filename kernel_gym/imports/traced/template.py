@@ -50,6 +50,8 @@ def structure(graph: TracedGraph | Construction) -> tuple[object, ...]:
 
 def _shell(value: object) -> object:
     if isinstance(value, dict):
+        if value.keys() == {"dict"}:  # keywords may be named as the marks below
+            return tuple((k, _shell(v)) for k, v in sorted(value["dict"].items()))
         if {"v", "torch", "float", "tensor", "other"} & set(value):
             return tuple(value.items())
         return tuple((k, _shell(v)) for k, v in sorted(value.items()))
@@ -90,6 +92,9 @@ def _unified(nodes: Sequence[Node], sizes: Sequence[Sizes]) -> NodeTemplate:
 
 def _merged(values: Sequence[Any], sizes: Sequence[Sizes], where: str) -> Any:
     first = values[0]
+    if isinstance(first, dict) and first.keys() == {"dict"}:
+        inner = [value["dict"] for value in values]
+        return {"dict": {k: _merged([v[k] for v in inner], sizes, where) for k in inner[0]}}
     if isinstance(first, dict) and (
         "v" in first or "tensor" in first or "torch" in first or "float" in first
     ):

@@ -1,4 +1,7 @@
-"""Statistics of the values that a user's module starts with."""
+"""Statistics of the values that a user's module starts with.
+
+A real build fills reserved memory with NaN, so that a parameter which no line writes is `unset`.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,10 @@ def spreads(built: Built) -> dict[str, dict[str, object]]:
         if not value.numel() or value.is_complex():
             continue
         wide = value.detach().double()
+        if unset := bool(wide.isnan().any()):
+            wide = torch.zeros_like(wide)
         statistics[name] = {
+            "unset": unset,
             "mean": float(wide.mean()),
             "std": float(wide.std(correction=0)),
             "least": float(wide.min()),

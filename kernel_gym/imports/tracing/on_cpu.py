@@ -101,8 +101,18 @@ class OnCpu(TorchFunctionMode):
             return _counts(args[0], kwargs["minlength"])
         result = func(*args, **kwargs)
         if func in _FILLS and isinstance(result, torch.Tensor):
+            if self._draws and _FILLS[func] is None:
+                result = _without_values(result)
             setattr(result, _FILL, _FILLS[func])
         return result
+
+
+def _without_values(reserved: torch.Tensor) -> torch.Tensor:
+    """Returns NaN in place of what reserved memory holds, which differs from run to run."""
+    fake = isinstance(reserved, torch._subclasses.FakeTensor)
+    if fake or not reserved.is_floating_point():
+        return reserved
+    return torch.full_like(reserved, float("nan"))
 
 
 class _CpuGenerator(_PlainGenerator):

@@ -153,6 +153,54 @@ def test_a_size_ends_where_a_buffer_of_the_code_ends():
         )
 
 
+QUARTERS = """
+import torch
+from torch import nn
+
+class WithQuarters(nn.Module):
+    def __init__(self, width=256):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(width + 2 * (width // 4)))
+
+    def forward(self, x):
+        return x.sum(1, keepdim=True) * self.weight
+
+def row_inputs(rows=64, width=256):
+    return [torch.randn(rows, width)]
+"""
+
+
+def test_a_size_varies_in_steps_that_divide_a_quotient():
+    problem = problem_of("WithQuarters", "row_inputs", QUARTERS)
+    (width,) = (axis for axis in problem.axes if axis.name == "width")
+    assert width.multiple == 4
+    assert problem.args[1].shape == "width * 3 // 2"
+
+
+RESERVED = """
+import torch
+from torch import nn
+
+class Product(nn.Module):
+    def __init__(self, width=256, inner=384):
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(inner, width))
+        self.bias = nn.Parameter(torch.empty(inner))
+
+    def forward(self, x):
+        return nn.functional.linear(x, self.weight, self.bias)
+
+def product_inputs(rows=64, width=256):
+    return [torch.randn(rows, width)]
+"""
+
+
+def test_parameters_that_the_code_only_reserves_are_drawn_like_those_of_a_layer():
+    text = traced("Product", "product_inputs", RESERVED).problem
+    assert "'weight': values.weight(1.0, (384, width)" in text
+    assert "'bias': values.around(0.0, 0.3, (384,)" in text
+
+
 def test_a_copy_to_a_device_goes_to_that_of_the_arguments():
     source = "import torch\n\n\ndef moved(x):\n    return x.tanh().to(x.device, torch.float32)\n"
     request = TracingRequest(

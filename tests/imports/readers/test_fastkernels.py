@@ -9,13 +9,10 @@ from kernel_gym.imports.bench.importing import import_suite
 from kernel_gym.imports.bench.suite_runner import suite_verdict
 from kernel_gym.imports.manifest import ImportStatus
 from kernel_gym.imports.readers.base import FoundTask, Unsupported
-from kernel_gym.imports.readers.fastkernels import (
-    TRITON,
-    _from_shape,
-    _imported,
-    traced_text,
-)
+from kernel_gym.imports.readers.fastkernels import TRITON, _imported, _usable
 from kernel_gym.imports.readers.fastkernels_classes import class_of
+from kernel_gym.imports.readers.fastkernels_stated import from_shape
+from kernel_gym.imports.readers.fastkernels_text import sizes_of, traced_text
 from kernel_gym.tasks import get_task
 from kernel_gym.tasks.names import IMPORTS
 
@@ -188,12 +185,104 @@ def test_inner_widths_are_sizes_as_well():
             {"hidden_size": 96},
         ),
         ({"ids": ([4, 16], "int64")}, {"num_embeddings"}, {"num_embeddings": 16}),
+        (
+            {"cos": ([64, 36], "bfloat16"), "x": ([64, 1, 96], "bfloat16")},
+            {"embed_dim"},
+            {"embed_dim": 96},
+        ),
+        (
+            {"x": ([8, 3, 360, 640], "float32")},
+            {"img_height", "img_width", "in_chans"},
+            {"img_height": 360, "img_width": 640, "in_chans": 3},
+        ),
     ],
-    ids=["images", "rows", "lengths first", "integers only"],
+    ids=["images", "rows", "lengths first", "integers only", "tables first", "sides of images"],
 )
 def test_parameters_that_the_registry_leaves_out_come_from_a_shape(inputs, missing, expected):
     shapes = {name: {"shape": shape, "dtype": dtype} for name, (shape, dtype) in inputs.items()}
-    assert _from_shape({"inputs": shapes}, missing) == expected
+    assert from_shape(shapes, missing) == expected
+
+
+def call(init, inputs, **more):
+    tensors = {
+        name: {"shape": one[0], "dtype": one[1]} if isinstance(one, tuple) else one
+        for name, one in inputs.items()
+    }
+    return {"init": init, "inputs": tensors, **more}
+
+
+@pytest.mark.parametrize(
+    ("init", "name", "drawn"),
+    [
+        ({"num_embeddings": 500}, "input_ids", "randint(0, size_500, (size_64, )"),
+        ({"max_position_embeddings": 300}, "positions", "randint(0, size_300, (size_64, )"),
+        ({"config": {"namespace": {"vocab_size": 70}}}, "input_ids", "randint(0, size_70, "),
+        ({}, "t", "randint(0, 50, "),
+        ({}, "mask", "randint(0, 2, "),
+    ],
+)
+def test_integers_reach_all_rows_of_the_table_that_they_index(init, name, drawn):
+    assert drawn in traced_text(call(init, {name: ([64], "int64")}), "fastkernels/a.py", "A")
+
+
+def test_configurations_and_parts_of_a_file_are_constructed():
+    init = {
+        "config": {"namespace": {"hidden_size": 96, "eps": 1e-5}},
+        "rotary_emb": {"class": "Rotary", "given": {"dim": 8}},
+    }
+    text = traced_text(call(init, {"x": ([64, 96], "float16")}), "fastkernels/a.py", "A")
+    assert "'config': SimpleNamespace(hidden_size=size_96, eps=1e-05)" in text
+    assert "'rotary_emb': suite.Rotary(dim=8)" in text
+
+
+def test_the_limits_of_one_sequence_are_made_and_others_are_drawn():
+    inputs = {"q": ([70, 4], "float16"), "cu_seqlens_q": ([2], "int32"), "max_seqlen_q": 70}
+    text = traced_text(call({}, inputs), "fastkernels/a.py", "A")
+    assert "given['cu_seqlens_q'] = Limits([0, size_70])" in text
+    assert "'cu_seqlens_q': torch" not in text
+    several = traced_text(
+        call({}, {**inputs, "cu_seqlens_q": ([3], "int32")}), "fastkernels/a.py", "A"
+    )
+    assert "'cu_seqlens_q': torch.randint" in several
+    assert "Limits" not in several
+
+
+def test_another_method_and_forgotten_names_are_used():
+    made = call({}, {"x": ([64], "float16")}, method="native", aliases={"Norm": "T5Norm"})
+    text = traced_text(made, "fastkernels/a.py", "A")
+    assert "suite.Norm = suite.T5Norm" in text
+    assert "return super().native(**given)" in text
+
+
+def test_a_size_may_be_the_product_of_two_parameters():
+    made = call(
+        {"height": 18, "width": 32, "dim": 64},
+        {"x": ([8, 576, 64], "float16")},
+        product=["height", "width"],
+    )
+    assert sizes_of(made) == {"height": 18, "width": 32, "size_8": 8, "size_64": 64}
+    text = traced_text(made, "fastkernels/a.py", "A")
+    assert "torch.randn((size_8, height * width, size_64, ))" in text
+    assert "'height': height, 'width': width" in text
+
+
+def test_positions_may_be_an_axis_of_their_own():
+    made = call({}, {"q": ([1, 64, 4, 64], "float16")}, positions=1)
+    assert sizes_of(made) == {"positions": 64, "size_64": 64, "size_4": 4}
+    text = traced_text(made, "fastkernels/a.py", "A")
+    assert "torch.randn((1, positions, size_4, size_64, ))" in text
+
+
+def test_a_number_that_a_module_keeps_as_a_list_is_a_number_again():
+    (node,) = ast.parse(
+        "class A:\n def __init__(self, patch: int, stride: tuple): ...\n def forward(self, x): ..."
+    ).body
+    row = {
+        "init_args": {"patch": [20, 20], "stride": [2, 2]},
+        "inputs": {"x": {"shape": [4, 3], "dtype": "float32"}},
+    }
+    (found,) = _usable("a", node, [row])
+    assert found["init"] == {"patch": 20, "stride": [2, 2]}
 
 
 @pytest.mark.parametrize(

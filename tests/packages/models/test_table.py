@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from benchmarks.deployment.architectures import ARCHITECTURES, GATED_GELU
+from benchmarks.deployment import fastkernels_page
+from benchmarks.deployment.architectures import ARCHITECTURES, FASTKERNELS, GATED_GELU, OTHERS
 from benchmarks.deployment.packages import SOURCES
 from benchmarks.deployment.page import PAGE, deploy_page, stored_table
 from kernel_gym.packages.models.operations import OPERATIONS
@@ -24,6 +25,23 @@ def test_each_architecture_has_each_package_with_a_result_or_a_reason():
         assert list(row["packages"]) == list(SOURCES)
         for cell in row["packages"].values():
             assert _explained(cell), (row["architecture"], cell)
+
+
+def test_the_page_of_fastkernels_shows_the_stored_rows():
+    assert fastkernels_page.PAGE.read_text(encoding="utf-8") == fastkernels_page.written()
+
+
+def test_each_architecture_of_fastkernels_has_rows_or_a_reason():
+    assert len(FASTKERNELS) == 46
+    rows = fastkernels_page.stored_others()
+    assert {row["architecture"] for row in rows} == {*OTHERS}
+    for row in rows:
+        assert all(_explained(cell) for cell in row["packages"].values()), row["architecture"]
+    kinds = {*ARCHITECTURES, *OTHERS}
+    page = fastkernels_page.PAGE.read_text(encoding="utf-8")
+    for name, kind in FASTKERNELS.items():
+        assert kind in kinds or f"| {kind} | " in page
+        assert name in page
 
 
 def _explained(cell):
