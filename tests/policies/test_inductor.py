@@ -5,9 +5,11 @@ import ast
 import pytest
 
 from kernel_gym.evaluator import evaluate
-from kernel_gym.policies.base import Reply, Stop
+from kernel_gym.policies import make_policy
+from kernel_gym.policies.base import PolicyError, Reply, Stop
 from kernel_gym.policies.inductor import inductor_answer
 from kernel_gym.policies.inductor_module import (
+    MAX_AUTOTUNE,
     Compiled,
     HostCode,
     NoCandidateError,
@@ -32,6 +34,28 @@ def test_a_compiled_reference_passes_for_all_sizes_layouts_and_scalars():
     assert isinstance(answer, Reply), answer
     judged = evaluate(task, answer.source, device="sim:gfx942", seed=0)
     assert judged.outcome == "passed", judged.message
+
+
+@pytest.mark.slow
+def test_max_autotune_keeps_what_is_fastest_by_modelled_time_on_the_first_train_workload():
+    task = get_task("torch2triton/relu_squared")
+    sources, seconds = {}, {}
+    for mode in ("", MAX_AUTOTUNE):
+        answer = inductor_answer(task, mode)
+        assert isinstance(answer, Reply), answer
+        sources[mode] = answer.source
+        judged = evaluate(task, answer.source, device="sim:gfx942", seed=0)
+        assert judged.outcome == "passed", judged.message
+        seconds[mode] = judged.workloads[0].candidate_seconds
+    assert sources[""] != sources[MAX_AUTOTUNE]
+    assert seconds[MAX_AUTOTUNE] < seconds[""]
+
+
+def test_a_mode_is_max_autotune_or_no_policy():
+    assert make_policy(f"inductor:{MAX_AUTOTUNE}").mode == MAX_AUTOTUNE
+    assert make_policy("inductor").mode == ""
+    with pytest.raises(PolicyError, match="found 'fast', expected 'max-autotune'"):
+        make_policy("inductor:fast")
 
 
 def test_host_code_becomes_allocations_and_launches():
