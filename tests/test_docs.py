@@ -113,6 +113,22 @@ def test_the_page_of_the_architecture_has_every_room_on_its_floor():
     assert stated == floors
 
 
+DATE = re.compile(
+    r"\b20\d\d-\d\d-\d\d\b|\b(?:January|February|March|April|May|June|July|August"
+    r"|September|October|November|December) 20\d\d\b"
+)
+DATED = {"compare.md", "suites-operators.md"}
+"""Pages that say when the work of others was as they describe it."""
+
+
+def test_only_figures_decisions_and_the_changelog_are_dated():
+    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "docs").glob("tut*/*.md")]
+    dated = {page.name for page in pages if DATE.search(page.read_text(encoding="utf-8"))}
+    figures = {page.name for page in (ROOT / "docs").glob("benchmarks*.md")}
+    assert dated >= DATED
+    assert dated - figures - DATED - {"CHANGELOG.md"} == set()
+
+
 MAX_PAGE_WORDS = 2500
 
 
