@@ -43,8 +43,11 @@ def test_the_quickstart_runs(tmp_path, shell, monkeypatch):
     assert (tmp_path / "runs" / "mine" / "report.html").stat().st_size > 10_000
 
 
-def test_the_readme_example_runs(capsys):
-    (text,) = [text for language, text in blocks("README.md") if language == "python"]
+def test_the_front_pages_have_one_example_and_it_runs(capsys):
+    pages = ("README.md", "docs/index.md")
+    texts = [text for page in pages for language, text in blocks(page) if language == "python"]
+    (text,) = set(texts)
+    assert len(texts) == len(pages)
     exec(compile(text, "README.md", "exec"), {})
     printed = capsys.readouterr().out
     assert [f"turn {turn}: " in printed for turn in (1, 2, 3)] == [True] * 3
