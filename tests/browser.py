@@ -1,4 +1,4 @@
-"""What the tests of pages share: a browser, and questions that are put to a page in it."""
+"""A browser for the tests of pages, and questions that are put to a page in it."""
 
 import shutil
 from dataclasses import dataclass
