@@ -86,7 +86,7 @@ def visited(browser, address, names, size, scheme):
 
 
 def faults(browser, address, names, size, scheme):
-    """What is wrong on pages, by name."""
+    """Returns the faults of pages, by name."""
     wrong = {}
     for page, name, told in visited(browser, address, names, size, scheme):
         contrast, tree = page.evaluate(UNREADABLE), tree_of(page)
