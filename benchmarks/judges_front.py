@@ -1,4 +1,4 @@
-"""The judges in README: three lines of their table, and a chart."""
+"""The judges in README and on the home page: three lines of their table, and a chart."""
 
 from __future__ import annotations
 
@@ -12,19 +12,21 @@ from kernel_gym.judges.report import JudgeScore, quick_rows, scores
 from kernel_gym.judges.verdicts import JudgeVerdict
 
 SHOWN = ("kernel-gym", "flashinfer-bench", "kernelbench")
-"""Judges in the README: this one, the other one with the fewest errors, and the most used one."""
-README, CHART = Path("README.md"), Path("docs/images/judges.svg")
+"""Judges on these pages: this one, the other one with the fewest errors, and the most used one."""
+FRONT_PAGES = (Path("README.md"), Path("docs/index.md"))
+CHART = Path("docs/images/judges.svg")
 
 
-def readme_page(text: str, rows: Sequence[JudgeVerdict]) -> str:
-    """Returns the README with three lines of the table.
+def front_page(page: Path, text: str, rows: Sequence[JudgeVerdict]) -> str:
+    """Returns one of the front pages with three lines of the table.
 
     Args:
-        text: The README as it is.
+        page: The page, for errors.
+        text: The page as it is.
         rows: The rows of all judges.
 
     Raises:
-        InputError: The README lacks its mark.
+        InputError: The page lacks its mark.
     """
     compared = quick_rows(rows)
     judged = {score.judge: score for score in scores(compared)}
@@ -40,7 +42,7 @@ def readme_page(text: str, rows: Sequence[JudgeVerdict]) -> str:
         rates = (score.refused_right, score.accepted_wrong, score.accepted_cheats)
         cells = (f"{rate.errors} of {rate.number}" for rate in rates)
         lines.append(f"| {name} | {' | '.join(cells)} |")
-    return filled(README, text, "judges", RENEW, "\n".join(lines) + "\n")
+    return filled(page, text, "judges", RENEW, "\n".join(lines) + "\n")
 
 
 ROW, LABEL, BAR = 24, 170, 380

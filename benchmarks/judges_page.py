@@ -114,7 +114,7 @@ def _settings(
     """Returns the section of a judge: its choices, and the commands that repeat its rows."""
     adapter: JudgeAdapter = load_adapter(name)
     commits = {row.commit for row in rows if row.judge == name}
-    lines = [f"### {name}", "", adapter.settings, "", "```sh"]
+    lines = [f"## {name}", "", adapter.settings, "", "```sh"]
     for commit in sorted(commits) or [""]:
         lines.append(getattr(adapter, "install", "") or _clone(adapter, commit))
     run = f"kernel-gym judges run {name} {name}"

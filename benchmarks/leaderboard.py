@@ -59,6 +59,7 @@ QUICKSTART = Contest(
         "examples": 3,
         "search": 8,
         "inductor": 1,
+        "inductor:max-autotune": 1,
         "reflective:no-reflector:search": 8,
     },
     COMMAND,
@@ -82,9 +83,9 @@ def leaderboard(
     ] = None,
     workers: Annotated[int, typer.Option(min=1, help="Parallel evaluations.")] = 2,
 ) -> None:
-    """Play start kernels, examples, search and the reflective agent, rank them, store the figures.
+    """Play the policies that need no model, rank them, and store the figures.
 
-    About four minutes on two cores. A run that is there is continued. With `--writer`,
+    About ten minutes on two cores. A run that is there is continued. With `--writer`,
     play the checkpoints before and after GRPO beside TorchInductor on 200 held-out graphs.
 
     Example: python -m benchmarks leaderboard --writer runs/writer_gpu

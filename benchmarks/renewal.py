@@ -19,7 +19,7 @@ import typer
 
 from benchmarks.counts import CountName, counts_of_tree
 from benchmarks.figures import RESULTS, BenchmarkEntry, Goal, Subject, load_benchmarks
-from benchmarks.judges_front import CHART, README, judge_chart, readme_page
+from benchmarks.judges_front import CHART, FRONT_PAGES, front_page, judge_chart
 from benchmarks.judges_page import judges_pages, stored_rows
 from benchmarks.measured_head_room import compared_baselines, rank_correlation
 from benchmarks.page import FOLDER, benchmark_pages
@@ -67,7 +67,8 @@ def renew(
         benchmarks = benchmark_pages(load_benchmarks(RESULTS))
         rows = quick_rows(present_rows(stored_rows()))
         pages = {FOLDER / name: text for name, text in benchmarks.items()} | judges_pages()
-        pages[README] = readme_page(README.read_text(encoding="utf-8"), rows)
+        for page in FRONT_PAGES:
+            pages[page] = front_page(page, page.read_text(encoding="utf-8"), rows)
         pages[CHART] = judge_chart(scores(rows))
     for page, content in pages.items():
         page.write_text(content, encoding="utf-8")

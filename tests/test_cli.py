@@ -6,6 +6,8 @@ import importlib.util
 import json
 import os
 import shutil
+import subprocess
+import sys
 
 import pytest
 from typer.testing import CliRunner
@@ -58,6 +60,20 @@ def test_help_has_an_example(command):
 
 def test_the_help_says_how_a_model_of_a_server_is_named():
     assert "#NAME" in run("eval", "--help").output
+
+
+def test_doctor_names_what_another_pytorch_needs_where_no_compiler_is(tmp_path):
+    """The device for PyTorch is built for one version, and has to be built for others."""
+    other = tmp_path / "torch-99.0.dist-info"
+    other.mkdir()
+    (other / "METADATA").write_text("Metadata-Version: 2.1\nName: torch\nVersion: 99.0\n")
+    (tmp_path / "bin").mkdir()
+    environment = {"PATH": f"{tmp_path}/bin", "HOME": str(tmp_path), "PYTHONPATH": str(tmp_path)}
+    command = [sys.executable, "-m", "kernel_gym", "doctor"]
+    result = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert "the device for PyTorch cannot be built: found no C++ compiler" in result.stdout
+    assert "workers are confined by: nothing" in result.stdout
+    assert "Traceback" not in result.stderr
 
 
 def test_doctor_tells_devices_and_versions():

@@ -43,8 +43,11 @@ def test_the_quickstart_runs(tmp_path, shell, monkeypatch):
     assert (tmp_path / "runs" / "mine" / "report.html").stat().st_size > 10_000
 
 
-def test_the_readme_example_runs(capsys):
-    (text,) = [text for language, text in blocks("README.md") if language == "python"]
+def test_the_front_pages_have_one_example_and_it_runs(capsys):
+    pages = ("README.md", "docs/index.md")
+    texts = [text for page in pages for language, text in blocks(page) if language == "python"]
+    (text,) = set(texts)
+    assert len(texts) == len(pages)
     exec(compile(text, "README.md", "exec"), {})
     printed = capsys.readouterr().out
     assert [f"turn {turn}: " in printed for turn in (1, 2, 3)] == [True] * 3
@@ -111,6 +114,22 @@ def test_the_page_of_the_architecture_has_every_room_on_its_floor():
     floors["kernel_gym"] = floors.pop("__init__")
     del floors["__main__"]
     assert stated == floors
+
+
+DATE = re.compile(
+    r"\b20\d\d-\d\d-\d\d\b|\b(?:January|February|March|April|May|June|July|August"
+    r"|September|October|November|December) 20\d\d\b"
+)
+DATED = {"compare.md", "suites-operators.md"}
+"""Pages that say when the work of others was as they describe it."""
+
+
+def test_only_figures_decisions_and_the_changelog_are_dated():
+    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "docs").glob("tut*/*.md")]
+    dated = {page.name for page in pages if DATE.search(page.read_text(encoding="utf-8"))}
+    figures = {page.name for page in (ROOT / "docs").glob("benchmarks*.md")}
+    assert dated >= DATED
+    assert dated - figures - DATED - {"CHANGELOG.md"} == set()
 
 
 MAX_PAGE_WORDS = 2500

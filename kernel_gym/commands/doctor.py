@@ -45,7 +45,8 @@ def doctor(
     from kernel_gym.devices import device_statuses
 
     with messages.status("looking for devices"):
-        devices, barriers = list(device_statuses()), confinement()
+        devices = list(device_statuses())
+        barriers = confinement(devices)
     headers = extension_headers(devices, prepare)
     if json:
         rows = [_as_dict(device) for device in devices]
@@ -69,19 +70,28 @@ def doctor(
         raise typer.Exit(FAILED)
 
 
-def confinement() -> dict[str, object]:
-    """Returns the barriers around a worker: active ones, and missing ones with the reason."""
+def confinement(devices: Sequence[DeviceStatus]) -> dict[str, object]:
+    """Returns the barriers around a worker: active ones, and missing ones with the reason.
+
+    Args:
+        devices: The devices of this machine. Without a simulated one no worker starts.
+    """
     from kernel_gym.devices import open_device
     from kernel_gym.devices.base import InfraError
     from kernel_gym.devices.sim.backend import NAMES
     from kernel_gym.tasks import get_task, task_ids
 
+    simulated = next(device for device in devices if device.name == NAMES[0])
+    if not simulated.usable:
+        return {"active": [], "missing": {"workers": "; ".join(simulated.problems)}}
     try:
         session = open_device(NAMES[0]).open(get_task(task_ids()[0]))
+        try:
+            return dict(session.confinement)
+        finally:
+            session.close()
     except InfraError as error:
         return {"active": [], "missing": {"workers": str(error)}}
-    session.close()
-    return dict(session.confinement)
 
 
 def extension_headers(devices: Sequence[DeviceStatus], prepare: bool = False) -> dict[str, bool]:

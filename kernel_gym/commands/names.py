@@ -139,9 +139,9 @@ PolicyOption = Annotated[
     str,
     typer.Option(
         "--policy",
-        help="baseline, examples, reference, search, inductor, folder:PATH, replay:RUN, "
-        "predictions:PATH, hf:PATH, openai:URL, reflective:POLICY. openai:URL#NAME is the model "
-        "NAME of a server that has several; docs/policies.md explains them.",
+        help="baseline, examples, reference, search, inductor, inductor:max-autotune, folder:PATH, "
+        "replay:RUN, predictions:PATH, hf:PATH, openai:URL, reflective:POLICY. openai:URL#NAME is "
+        "the model NAME of a server that has several; docs/policies.md explains them.",
         callback=_checked(_check_policy),
         autocompletion=_completed(_policies),
     ),

@@ -1,5 +1,6 @@
 """Writes a candidate out of the kernels of PyTorch's compiler: `python -m` with a problem's name.
 
+A mode of `torch.compile` may follow the name.
 TorchInductor compiles the problem's reference for a simulated GPU, with symbolic sizes. Its kernels
 and its host code become one module that needs PyTorch and Triton alone. The host code allocates
 memory and launches kernels, so that it has a launch plan. A graph that calls a library has none.
@@ -17,13 +18,19 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from kernel_gym.policies.inductor_module import Compiled, NoCandidateError, with_scalars, written
+from kernel_gym.policies.inductor_module import (
+    MAX_AUTOTUNE,
+    NO_CANDIDATE,
+    Compiled,
+    NoCandidateError,
+    with_scalars,
+    written,
+)
 from kernel_gym.programs.enabling import enable_simulation
 
-NO_CANDIDATE = 3
-"""The exit status where the compiler makes no candidate."""
 MAX_TRIALS = 6
-"""Most templates of a product that are tried, evenly drawn from Inductor's list."""
+"""In the default mode, templates of a product are drawn evenly from Inductor's list, so many steps
+apart that the list has so many steps."""
 PROBES = (1.0371, 0.9642)
 """Factors of the float scalars in two compilations, which show where a scalar went."""
 
@@ -110,9 +117,24 @@ def _functions(text: str, name: str) -> Iterator[ast.FunctionDef]:
 def main() -> None:
     """Prints the candidate, or the reason why there is none, and then ends with `NO_CANDIDATE`."""
     enable_simulation(threads=1)
+    name, *mode = sys.argv[1:]
+    _configure(mode == [MAX_AUTOTUNE])
+    try:
+        print(candidate(name))
+    except NoCandidateError as error:
+        print(error)
+        raise SystemExit(NO_CANDIDATE) from None
+
+
+def _configure(tuned: bool) -> None:
+    """Prepares the compiler.
+
+    Args:
+        tuned: Whether it times every configuration and template of its mode `max-autotune`.
+    """
     import torch
     from torch._functorch import config as functorch
-    from torch._inductor import config, select_algorithm
+    from torch._inductor import config, list_mode_options, select_algorithm
 
     torch.fx.experimental._config.use_duck_shape = False  # equal sizes may differ in other calls
     # Its caches give the code of another value where a float is a constant of the graph.
@@ -120,14 +142,13 @@ def main() -> None:
     config.max_autotune_gemm = True
     config.max_autotune_gemm_backends = "TRITON"
     config.max_autotune_conv_backends = "TRITON"
+    if tuned:
+        for key, value in list_mode_options(f"{MAX_AUTOTUNE}-no-cudagraphs").items():
+            setattr(config, key, value)
+        return
     select_algorithm.add_preprocessing_fn(
         lambda choices: choices[:: 1 + len(choices) // MAX_TRIALS]
     )
-    try:
-        print(candidate(sys.argv[1]))
-    except NoCandidateError as error:
-        print(error)
-        raise SystemExit(NO_CANDIDATE) from None
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ POLICIES = {
     "folder:PATH": f"{_HERE}.scripted",
     "hf:PATH": f"{_HERE}.huggingface",
     "inductor": f"{_HERE}.inductor",
+    "inductor:MODE": f"{_HERE}.inductor",
     "openai:URL": f"{_HERE}.openai",
     "predictions:PATH": f"{_HERE}.scripted",
     "reference": f"{_HERE}.scripted",

@@ -39,7 +39,8 @@ def register_policy(kind: str) -> Callable[[AnyMaker], AnyMaker]:
 
     The decorated class or function makes the policy. If it has a required parameter, the text after
     the colon of a name is converted to its type, such as `str`, `int` or `pathlib.Path`. A maker
-    with a parameter `options` gets the :class:`Options` for replies; the others accept none.
+    with a parameter `options` gets the :class:`Options` for replies; the others accept none. If
+    both names are listed, a kind has one maker with an argument and one without.
 
     Args:
         kind: The name, or the part of the name before the colon.
@@ -64,15 +65,17 @@ def register_policy(kind: str) -> Callable[[AnyMaker], AnyMaker]:
 
     def register(maker: AnyMaker) -> AnyMaker:
         entry = _entry(kind, maker)
-        listed = {name.partition(":")[0]: name for name in POLICIES}.get(kind, entry.name)
-        if kind in _ENTRIES or POLICIES.get(listed, maker.__module__) != maker.__module__:
+        listed = [name for name in POLICIES if name.partition(":")[0] == kind]
+        elsewhere = any(POLICIES[name] != maker.__module__ for name in listed)
+        if entry.name in _ENTRIES or elsewhere:
             raise ValueError(f"policy {kind!r} is registered already")
-        if listed != entry.name:
+        if listed and entry.name not in listed:
             raise ValueError(
-                f"policy {kind!r} is listed as {listed!r} in kernel_gym/policies/names.py, but its "
-                f"maker's required parameters say {entry.name!r}; change one of them"
+                f"policy {kind!r} is listed as {', '.join(map(repr, listed))} in "
+                f"kernel_gym/policies/names.py, but its maker's required parameters say "
+                f"{entry.name!r}; change one of them"
             )
-        _ENTRIES[kind] = entry
+        _ENTRIES[entry.name] = entry
         POLICIES.setdefault(entry.name, maker.__module__)
         return maker
 
@@ -105,9 +108,10 @@ def make_policy(name: str, options: Options | None = None) -> Policy:
         PolicyError: The name is unknown, its argument cannot be used, or the policy does not have
             an option that is given.
     """
-    import_module(POLICIES[require_policy(name)])
+    listed = require_policy(name)
+    import_module(POLICIES[listed])
     kind, _, text = name.partition(":")
-    entry, options = _ENTRIES[kind], options or Options()
+    entry, options = _ENTRIES[listed], options or Options()
     arguments: dict[str, object] = {}
     if entry.argument is not None:
         arguments[entry.argument.name] = _converted(entry, entry.argument.annotation, text)

@@ -1,6 +1,6 @@
 """Lines of the judges' pages that say how many verdicts there are, and which were made again."""
 
-from benchmarks.judges_front import SHOWN, readme_page
+from benchmarks.judges_front import FRONT_PAGES, SHOWN, front_page
 from benchmarks.judges_page import commit_lines, repeated_line
 from kernel_gym.judges import corpus
 from kernel_gym.judges.verdicts import JudgeAnswer, JudgeVerdict
@@ -40,8 +40,8 @@ def test_a_verdict_that_the_whole_run_does_not_repeat_is_named():
     )
 
 
-def test_the_readme_states_the_set_and_counts_no_kernel_against_itself():
+def test_a_front_page_states_the_set_and_counts_no_kernel_against_itself():
     chosen = (*corpus.quick()[:5], corpus.against_itself()[0])
     rows = [row(one, judge) for one in chosen for judge in SHOWN]
     text = "<!-- judges: written by `python -m benchmarks renew` -->\n\n<!-- end -->\n"
-    assert "Quick set, 5 candidates:" in readme_page(text, rows)
+    assert "Quick set, 5 candidates:" in front_page(FRONT_PAGES[0], text, rows)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.figures import BenchmarkError, load_benchmarks
-from benchmarks.judges_front import CHART, README, judge_chart, readme_page
+from benchmarks.judges_front import CHART, FRONT_PAGES, front_page, judge_chart
 from benchmarks.judges_page import stored_rows
 from benchmarks.paper import TEMPLATE, paper_page
 from kernel_gym.judges.report import quick_rows, scores
@@ -59,13 +59,18 @@ def test_a_missing_result_names_its_command(stored, monkeypatch, call, message):
         paper_page(f"{{{{ {call} }}}}", stored)
 
 
-def test_the_readme_has_the_stored_rows_and_is_short():
+@pytest.mark.parametrize("page", FRONT_PAGES, ids=str)
+def test_a_front_page_has_the_stored_rows_and_is_short(page):
     rows = stored_rows(ROOT / "benchmarks/results/judges")
-    text = (ROOT / README).read_text(encoding="utf-8")
-    assert readme_page(text, rows) == text, "run: python -m benchmarks renew"
+    text = (ROOT / page).read_text(encoding="utf-8")
+    assert front_page(page, text, rows) == text, "run: python -m benchmarks renew"
+    assert len(text.split()) < 1000
+
+
+def test_the_chart_is_that_of_the_stored_rows():
+    rows = stored_rows(ROOT / "benchmarks/results/judges")
     chart = judge_chart(scores(quick_rows(rows)))
     assert (ROOT / CHART).read_text(encoding="utf-8") == chart, "run: python -m benchmarks renew"
-    assert len(text.split()) < 1000
 
 
 def test_the_chart_has_a_bar_for_each_judge():

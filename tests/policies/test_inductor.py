@@ -5,9 +5,11 @@ import ast
 import pytest
 
 from kernel_gym.evaluator import evaluate
-from kernel_gym.policies.base import Reply, Stop
+from kernel_gym.policies import make_policy
+from kernel_gym.policies.base import PolicyError, Reply, Stop
 from kernel_gym.policies.inductor import inductor_answer
 from kernel_gym.policies.inductor_module import (
+    MAX_AUTOTUNE,
     Compiled,
     HostCode,
     NoCandidateError,
@@ -15,6 +17,7 @@ from kernel_gym.policies.inductor_module import (
 )
 from kernel_gym.tasks import get_problem, get_task
 
+CUMSUM = "triton2triton/cumsum"
 INPUTS = ["x.size()[0]", "x", "weight", "bias", "eps"]
 
 
@@ -32,6 +35,32 @@ def test_a_compiled_reference_passes_for_all_sizes_layouts_and_scalars():
     assert isinstance(answer, Reply), answer
     judged = evaluate(task, answer.source, device="sim:gfx942", seed=0)
     assert judged.outcome == "passed", judged.message
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("task", "faster"),
+    [("torch2triton/relu_squared", 0.98), pytest.param(CUMSUM, 1.2, marks=pytest.mark.sweep)],
+)
+def test_max_autotune_writes_a_right_kernel_with_other_block_sizes(task, faster):
+    """Its clock has the GPU of a program, and that of the judge may differ by a few percent."""
+    sources, seconds = {}, {}
+    for mode in ("", MAX_AUTOTUNE):
+        answer = inductor_answer(get_task(task), mode)
+        assert isinstance(answer, Reply), answer
+        sources[mode] = answer.source
+        judged = evaluate(get_task(task), answer.source, device="sim:gfx942", seed=0)
+        assert judged.outcome == "passed", judged.message
+        seconds[mode] = judged.workloads[0].candidate_seconds  # what was tuned on
+    assert sources[""] != sources[MAX_AUTOTUNE]
+    assert seconds[""] / seconds[MAX_AUTOTUNE] > faster
+
+
+def test_a_mode_is_max_autotune_or_no_policy():
+    assert make_policy(f"inductor:{MAX_AUTOTUNE}").mode == MAX_AUTOTUNE
+    assert make_policy("inductor").mode == ""
+    with pytest.raises(PolicyError, match="found 'fast', expected 'max-autotune'"):
+        make_policy("inductor:fast")
 
 
 def test_host_code_becomes_allocations_and_launches():

@@ -54,6 +54,21 @@ def test_a_listed_argument_that_the_maker_does_not_require_is_refused(monkeypatc
         register_policy("kept")(Kept)
 
 
+def test_a_kind_with_two_listed_names_has_two_makers(monkeypatch):
+    for name in ("kept", "kept:SIZE"):
+        monkeypatch.setitem(POLICIES, name, __name__)
+    register_policy("kept")(Kept)
+
+    @register_policy("kept")
+    def sized(size: int):
+        return Kept(size)
+
+    assert make_policy("kept").argument is None
+    assert make_policy("kept:7").argument == 7
+    with pytest.raises(ValueError, match="policy 'kept' is registered already"):
+        register_policy("kept")(sized)
+
+
 def test_an_argument_of_another_type_is_refused():
     @register_policy("kept")
     def make(size: int):

@@ -3,51 +3,32 @@
 Needs a Chromium: `scripts/browser.sh` installs one where apt-get may be used.
 """
 
-import shutil
-
 import pytest
 
 from kernel_gym.report import write_report
 from kernel_gym.report.leaderboard_pages import build_leaderboard
+from tests.browser import (
+    CHROMIUM,
+    DESK,
+    FOCUSED,
+    OVERFLOW,
+    PHONE,
+    UNREADABLE,
+    levels,
+    skips,
+    tree_of,
+    unnamed,
+)
 from tests.report.runs import TASKS, many, measures, played
 from tests.report.test_leaderboard import played as ranked_run
 
 playwright = pytest.importorskip("playwright.sync_api")
 
-NAMES = ("chromium-headless-shell", "chromium", "google-chrome")
-CHROMIUM = next(filter(None, map(shutil.which, NAMES)), None)
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium: scripts/browser.sh")
-PHONE, DESK = {"width": 390, "height": 844}, {"width": 1280, "height": 900}
 
 OPEN_ALL = """() => {
   document.querySelectorAll('details').forEach(one => one.open = true);
   document.querySelectorAll('.task').forEach(one => one.style.contentVisibility = 'visible');
-}"""
-OVERFLOW = "document.documentElement.scrollWidth - window.innerWidth"
-UNREADABLE = """() => {
-  const parse = text => text.match(/[\\d.]+/g).map(Number);
-  const light = ([r, g, b]) => [r, g, b].map(v => v / 255)
-    .map(v => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
-    .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
-  const behind = element => {
-    for (let at = element; at; at = at.parentElement) {
-      const found = parse(getComputedStyle(at).backgroundColor);
-      if (found.length === 3 || found[3] > 0) return found;
-    }
-  };
-  const poor = [];
-  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-  let seen = 0;
-  while (walker.nextNode()) {
-    const text = walker.currentNode.textContent.trim(), element = walker.currentNode.parentElement;
-    if (!text || ['TITLE', 'title', 'STYLE', 'style'].includes(element.tagName)) continue;
-    const style = getComputedStyle(element), svg = element.closest('svg');
-    const ink = light(parse(svg ? style.fill : style.color)), paper = light(behind(element));
-    const ratio = (Math.max(ink, paper) + 0.05) / (Math.min(ink, paper) + 0.05);
-    seen += 1;
-    if (ratio < 4.5) poor.push(`${text.slice(0, 30)}: ${ratio.toFixed(2)}`);
-  }
-  return {seen, poor};
 }"""
 
 
@@ -196,6 +177,48 @@ def test_without_a_script_everything_can_be_read(browser, large):
     context.close()
 
 
+def test_a_screen_reader_has_a_name_for_everything_in_200_tasks(browser, large):
+    page = browser.new_page(viewport=DESK)
+    page.goto(large)
+    tree = tree_of(page)
+    assert unnamed(tree) == []
+    assert (levels(tree).count(1), skips(tree)) == (1, [])
+    roles = [node.role for node in tree]
+    assert (roles.count("main"), roles.count("searchbox")) == (1, 1)
+    assert roles.count("rowheader") > 200  # each task, kind and group names its row
+    assert roles.count("link") < 300  # dots of plots have no links beside those of the table
+    page.close()
+
+
+def test_the_report_of_200_tasks_is_used_by_keyboard(browser, large):
+    page = browser.new_page(viewport=DESK)
+    page.goto(large)
+
+    def press(key, until):
+        for _ in range(40):
+            page.keyboard.press(key)
+            focus = page.evaluate(FOCUSED)
+            assert focus["marked"], focus["name"]
+            assert focus["seen"], focus["name"]
+            if until(focus["name"]):
+                return
+        raise AssertionError("the element was not reached")
+
+    press("Tab", lambda name: page.get_by_role("searchbox").evaluate("e => e.matches(':focus')"))
+    page.keyboard.type("attention")
+    shown = page.evaluate(f"{SHOWN}.length")
+    assert 0 < shown < 50
+    press("Tab", lambda name: name == "speedup")
+    page.keyboard.press("Enter")
+    assert page.locator("th[aria-sort]").count() == 1
+    press("Tab", lambda name: "attention" in name)
+    page.keyboard.press("Enter")
+    task = page.locator(page.evaluate("location.hash"))
+    task.locator("pre.code").first.wait_for()
+    press("Tab", lambda name: task.evaluate("e => e.contains(document.activeElement)"))
+    page.close()
+
+
 @pytest.fixture(scope="module")
 def board(tmp_path_factory):
     """The folder of a leaderboard of two runs."""
@@ -213,6 +236,15 @@ def test_a_leaderboard_fits_a_phone_is_readable_and_asks_for_nothing(browser, bo
     assert told == [address]
     assert shown.evaluate(OVERFLOW) <= 0
     assert shown.evaluate(UNREADABLE)["poor"] == []
+    shown.close()
+
+
+@pytest.mark.parametrize("page", ["index.html", "run-1/cells/1.html"])
+def test_a_screen_reader_has_a_name_for_everything_on_a_leaderboard(browser, board, page):
+    shown, _ = opened(browser, (board / page).as_uri())
+    tree = tree_of(shown)
+    assert [role for role in unnamed(tree) if role != "table"] == []  # its region has the name
+    assert (levels(tree).count(1), skips(tree)) == (1, [])
     shown.close()
 
 
