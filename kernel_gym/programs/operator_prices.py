@@ -12,9 +12,9 @@ from typing import Any
 
 import torch
 
+from kernel_gym.devices.fused_attention import attention_work, has_fused_attention
 from kernel_gym.devices.sim.operators import work_of
 from kernel_gym.hardware import DeviceSpec
-from kernel_gym.judge.timing.fused_attention import attention_work, has_fused_attention
 from kernel_gym.protocol.fields import TensorOnDevice
 from kernel_gym.protocol.operators import read
 from kernel_gym.protocol.request import BadRequestError

@@ -3,8 +3,8 @@
 The time of an operator consists of its launches and its achievable roofline. The roofline counts
 the bytes of the tensor inputs and outputs, as often as the kernels of the operator move them
 (`kernel_gym.devices.operator_costs`), and the FLOPs of PyTorch's counter. RMS normalisation is one
-operator, as on a GPU. So is attention, if a fused kernel accepts it (fused_attention.py). The
-operators run on meta tensors, so nothing is computed.
+operator, as on a GPU. So is attention, if a fused kernel accepts it
+(`kernel_gym.devices.fused_attention`). The operators run on meta tensors, so nothing is computed.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import flop_registry
 
+from kernel_gym.devices.fused_attention import attention_work, has_fused_attention
 from kernel_gym.devices.operator_costs import operator_cost
 from kernel_gym.hardware import DeviceSpec
-from kernel_gym.judge.timing.fused_attention import attention_work, has_fused_attention
 from kernel_gym.tasks.operator_mode import OperatorMode
 from kernel_gym.tasks.problem import Problem, Value
 

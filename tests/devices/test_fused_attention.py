@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch.nn import functional
 
+from kernel_gym.devices.fused_attention import has_fused_attention
 from kernel_gym.hardware import MI300X
-from kernel_gym.judge.timing.fused_attention import has_fused_attention
 from kernel_gym.judge.timing.torch_model import reference_seconds
 
 
