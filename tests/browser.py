@@ -3,6 +3,8 @@
 import shutil
 from dataclasses import dataclass
 
+import pytest
+
 NAMES = ("chromium-headless-shell", "chromium", "google-chrome")
 CHROMIUM = next(filter(None, map(shutil.which, NAMES)), None)
 """A Chromium: `scripts/browser.sh` installs one where apt-get may be used."""
@@ -103,3 +105,13 @@ def skips(tree):
     """Pairs of levels of headings that follow each other, but leave one out."""
     after = levels(tree)
     return [pair for pair in zip([0, *after], after, strict=False) if pair[1] > pair[0] + 1]
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """A Chromium without a page."""
+    playwright = pytest.importorskip("playwright.sync_api")
+    with playwright.sync_playwright() as running:
+        opened = running.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield opened
+        opened.close()

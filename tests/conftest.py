@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 from kernel_gym.storage import secret
+from tests.browser import browser
 from tests.executors.cluster import cluster
 
-__all__ = ["cluster"]
+__all__ = ["browser", "cluster"]
 
 secret._of_process = secret.RunSecret(bytes(range(32)))
 """Tests draw the same every time: a failure can be repeated."""

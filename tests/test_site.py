@@ -27,7 +27,6 @@ from tests.browser import (
 from tests.test_architecture import ROOT
 
 pytest.importorskip("mkdocs")
-playwright = pytest.importorskip("playwright.sync_api")
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(CHROMIUM is None, reason="no Chromium: scripts/browser.sh"),
@@ -61,14 +60,6 @@ def address(folder):
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}/"
         server.shutdown()
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with playwright.sync_playwright() as running:
-        browser = running.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield browser
-        browser.close()
 
 
 def visited(browser, address, names, size, scheme):

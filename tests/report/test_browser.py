@@ -22,22 +22,12 @@ from tests.browser import (
 from tests.report.runs import TASKS, many, measures, played
 from tests.report.test_leaderboard import played as ranked_run
 
-playwright = pytest.importorskip("playwright.sync_api")
-
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium: scripts/browser.sh")
 
 OPEN_ALL = """() => {
   document.querySelectorAll('details').forEach(one => one.open = true);
   document.querySelectorAll('.task').forEach(one => one.style.contentVisibility = 'visible');
 }"""
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with playwright.sync_playwright() as running:
-        browser = running.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="module")
