@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from kernel_gym.devices import describe
 from kernel_gym.evaluator import Evaluator
 from kernel_gym.packages import write_package
 from kernel_gym.packages.evidence import evidence_of
@@ -25,9 +26,12 @@ SOURCES: dict[str, tuple[str, str]] = {
 """The mode and the source of each operation; without a source, Triton's start kernel."""
 
 
-def write_packages(folder: Path, names: tuple[str, ...] = tuple(SOURCES)) -> None:
+def write_packages(
+    folder: Path, names: tuple[str, ...] = tuple(SOURCES), device: str = DEVICE
+) -> None:
     """Judges the kernels of some operations and writes the packages that are not there yet."""
-    with Evaluator(device=DEVICE, seed=SEED) as evaluator:
+    architecture = describe(device).spec.arch
+    with Evaluator(device=device, seed=SEED) as evaluator:
         for name in names:
             mode, path = SOURCES[name]
             if (folder / name).exists():
@@ -36,5 +40,5 @@ def write_packages(folder: Path, names: tuple[str, ...] = tuple(SOURCES)) -> Non
             start = get_task(f"triton2triton/{name}").start_source or ""
             source = Path(path).read_text(encoding="utf-8") if path else start
             evaluation = evaluator.evaluate(task, source)
-            evidence = evidence_of(task, evaluation, source, DEVICE, ARCHITECTURE)
+            evidence = evidence_of(task, evaluation, source, device, architecture)
             write_package(folder / name, task, source, evidence)

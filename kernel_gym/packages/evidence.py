@@ -71,6 +71,17 @@ class Evidence(Record):
     versions: dict[str, str]
     files: dict[str, str] = Field(default_factory=dict)
 
+    @property
+    def backend(self) -> str:
+        """What PyTorch has to be built for, by the name that `kernels` has for it."""
+        return "rocm" if self.architecture.startswith("gfx") else "cuda"
+
+    @property
+    def capability(self) -> str:
+        """The architecture as a device reports it: code for `sm_90a` runs where `sm_90` is."""
+        is_nvidia = self.architecture.startswith("sm_")
+        return self.architecture.rstrip("abcdef") if is_nvidia else self.architecture
+
 
 def evidence_of(
     task: Task, evaluation: Evaluation, source: str, device: str, architecture: str

@@ -21,7 +21,7 @@ from kernel_gym.packages.evidence import (
     read_evidence,
     sha256,
 )
-from kernel_gym.packages.write import CANDIDATES, EXAMPLE, KERNEL, write_package
+from kernel_gym.packages.write import CANDIDATES, EXAMPLE, kernel_folder, write_package
 from kernel_gym.records import Evaluation, Outcome
 from kernel_gym.tasks import Split, Task, get_task
 
@@ -74,7 +74,7 @@ def verify(folder: Path, device: str = "", seed: int | None = None) -> Verificat
     if changed := changed_files(folder, evidence):
         raise PackageError(f"{folder}: {'; '.join(changed)}: the package was changed")
     task = get_task(evidence.task)
-    source = _source(folder, f"{KERNEL}/{CANDIDATES[task.language]}", evidence)
+    source = _source(folder, f"{kernel_folder(evidence)}/{CANDIDATES[task.language]}", evidence)
     judge = device or evidence.device
     with Evaluator(device=judge, seed=seed) as evaluator:
         evaluation = evaluator.evaluate(task, source)

@@ -2,7 +2,7 @@
 
 README.md, evidence.json   what was judged, where, and what it gave
 build/torch-rocm/          the kernel, its operator, plain PyTorch beside it, layers of models,
-                           plug-ins for inference engines
+                           plug-ins for inference engines; build/torch-cuda/ if a GPU of NVIDIA judged
 build/torch-cpu/           plain PyTorch alone
 dist/*.whl                 the same as build/torch-rocm, to install with pip
 tests/                     tests of the operator, with an example call
@@ -27,7 +27,7 @@ from kernel_gym.packages.operator import OperatorFacts, axes_of, operator_facts
 from kernel_gym.tasks import Problem, Scale, Task, TensorArg, make_inputs, train_workloads
 
 TEMPLATES = Path(__file__).with_name("template")
-KERNEL, FALLBACK = "build/torch-rocm", "build/torch-cpu"
+FALLBACK = "build/torch-cpu"
 CANDIDATES = {"triton": "candidate.py", "hip": "candidate.hip"}
 GATED: dict[str, dict[str, object]] = {
     "swiglu": {"layer": "SwiGLUMLP", "first": "gate_proj", "second": "up_proj", "packed": True},
@@ -72,7 +72,8 @@ def write_package(folder: Path, task: Task, source: str, evidence: Evidence) -> 
         for path, data in _contents(problem, facts, source, evidence).items():
             (draft / path).parent.mkdir(parents=True, exist_ok=True)
             (draft / path).write_bytes(data)
-        _write_wheel(draft, facts, _entry_points(problem.name, facts))
+        kernel = kernel_folder(evidence)
+        _write_wheel(draft, kernel, facts, _entry_points(problem.name, facts))
         files = {
             str(path.relative_to(draft)): sha256(path.read_bytes())
             for path in sorted(draft.rglob("*"))
@@ -114,7 +115,7 @@ def _contents(
         CANDIDATES[facts.language]: source,
         "dispatch.py": _template("dispatch.py"),
         "facts.json": _facts_json(problem, evidence),
-        "metadata.json": _metadata(problem, "rocm"),
+        "metadata.json": _metadata(problem, evidence.backend),
         "reference.py": reference,
     }
     if facts.language == "hip":
@@ -128,13 +129,18 @@ def _contents(
         kernel["layers.py"] = fallback["layers.py"] = layers
     if problem.name in CLASSES:
         kernel["engines.py"] = _plugins(pages, problem.name, facts, evidence)
-    texts = {f"{KERNEL}/{name}": text for name, text in kernel.items()}
+    texts = {f"{kernel_folder(evidence)}/{name}": text for name, text in kernel.items()}
     texts |= {f"{FALLBACK}/{name}": text for name, text in fallback.items()}
     texts["README.md"] = pages.get_template("README.md.jinja").render(values)
     test = pages.get_template("test_operator.py.jinja").render(values)
     texts[f"tests/test_{problem.name}.py"] = test
     data = {path: text.encode() for path, text in texts.items()}
     return data | {EXAMPLE: _example(problem)}
+
+
+def kernel_folder(evidence: Evidence) -> str:
+    """Returns the folder of the kernel's variant in a package."""
+    return f"build/torch-{evidence.backend}"
 
 
 def layers_source(problem: str) -> str:
@@ -158,7 +164,7 @@ def _plugins(pages: Environment, problem: str, facts: OperatorFacts, evidence: E
         "dtypes": [dtype for _, dtype in facts.floats],
         "settings": dict(pair for one in classes.values() for pair in one.settings.items()),
         "form": problem if own else "activation",
-        "method": "forward_hip" if evidence.architecture.startswith("gfx") else "forward_cuda",
+        "method": "forward_hip" if evidence.backend == "rocm" else "forward_cuda",
     }
     return pages.get_template("plugins/common.py.jinja").render(values)
 
@@ -179,7 +185,7 @@ def _template(name: str) -> str:
 
 def _facts_json(problem: Problem, evidence: Evidence) -> str:
     facts = {
-        "architecture": evidence.architecture,
+        "architecture": evidence.capability,
         "strided": problem.strided and evidence.task.split("/")[0].endswith("triton"),
         "tensors": [
             [arg.name, str(arg.dtype), axes_of(arg)]
@@ -215,12 +221,12 @@ def _example(problem: Problem) -> bytes:
     return buffer.getvalue()
 
 
-def _write_wheel(draft: Path, facts: OperatorFacts, entry_points: str) -> None:
-    """Builds the wheel of the kernel's variant into `dist`."""
+def _write_wheel(draft: Path, kernel: str, facts: OperatorFacts, entry_points: str) -> None:
+    """Builds the wheel of the kernel's variant, in the folder `kernel`, into `dist`."""
     name = module_name(facts)
     with tempfile.TemporaryDirectory() as held:
         place = Path(held)
-        shutil.copytree(draft / KERNEL, place / name)
+        shutil.copytree(draft / kernel, place / name)
         (place / "pyproject.toml").write_text(
             f'[project]\nname = "{name}"\nversion = "{VERSION}"\n'
             f"description = {json.dumps(facts.summary, ensure_ascii=False)}\n"

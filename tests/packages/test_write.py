@@ -64,6 +64,17 @@ def test_the_variant_for_cpus_is_plain_pytorch(package):
     assert _error(printed) < 0.02
 
 
+def test_a_gpu_of_nvidia_has_a_variant_of_its_own(judged, tmp_path):
+    task, source, evaluation = judged
+    evidence = evidence_of(task, evaluation, source, "cuda:0", "sm_90a")
+    write_package(tmp_path / "made", task, source, evidence)
+    variant = tmp_path / "made/build/torch-cuda"
+    assert json.loads((variant / "metadata.json").read_text())["backend"] == {"type": "cuda"}
+    facts = json.loads((variant / "facts.json").read_text())
+    assert facts["architecture"] == "sm_90", "so PyTorch reports it"
+    assert not (tmp_path / "made/build/torch-rocm").exists()
+
+
 def _run(folder, text, prefix):
     script = folder / "call.py"
     script.write_text(text)

@@ -32,7 +32,7 @@ PROMPT = 32
 
 @dataclass(frozen=True)
 class Loaded:
-    """A package that is loaded: its evidence, its folder, its module, and "rocm" or "cpu"."""
+    """A package that is loaded: its evidence, its folder, its module, and the variant's backend."""
 
     evidence: Evidence
     folder: Path
@@ -64,12 +64,15 @@ def run(package: str, model: str, device: str, name: str) -> Deployment:
 
 
 def load(package: Path, device: str) -> Loaded:
-    """Loads a package by the stock client. The simulated GPU takes the kernel's variant."""
+    """Loads a package by the stock client: the kernel's variant, or plain PyTorch elsewhere."""
     from kernels import get_local_kernel
 
-    backend = "cpu" if torch.device(device).type == "cpu" else "rocm"
+    evidence = read_evidence(package)
+    here = "rocm" if torch.version.hip else "cuda"
+    is_gpu = torch.device(device).type != "cpu"
+    backend = here if is_gpu and here == evidence.backend else "cpu"
     kernel = get_local_kernel(package, backend=backend, trust_remote_code=True)
-    return Loaded(read_evidence(package), package, kernel, backend)
+    return Loaded(evidence, package, kernel, backend)
 
 
 def compare(loaded: Loaded, config: Any, device: str, name: str, decode: bool = True) -> Deployment:
@@ -112,6 +115,15 @@ def compare(loaded: Loaded, config: Any, device: str, name: str, decode: bool = 
             text = (str(error).strip().splitlines() or [""])[0]
             values["failure"] = f"{type(error).__name__}: {text}"[:300]
     return Deployment(**values)
+
+
+def _longer(model: Any, inputs: dict[str, Tensor], device: str) -> dict[str, Tensor]:
+    """Returns a prompt of as many tokens as a measurement takes, if the model takes tokens alone."""
+    most = getattr(model.config.get_text_config(), "max_position_embeddings", None)
+    if set(inputs) != {"input_ids", "attention_mask"} or most is None:
+        return inputs
+    longer = inputs_of(model, BATCH, min(most, measure.MEASURED_PROMPT))
+    return {key: value.to(device) for key, value in longer.items()}
 
 
 def _dtype(problem: Problem) -> torch.dtype:
@@ -161,7 +173,8 @@ def _compared(
         "closeness": parity.closeness(replaced, there, right),
     }
     name = "loss" if "labels" in inputs else "prefill"
-    phases = [measure.forward_phase(name, replaced, there, clock, operator)]
+    timed = there if clock.modelled else _longer(model, there, device)
+    phases = [measure.forward_phase(name, replaced, timed, clock, operator)]
     if decode:
         phase, original, ours = measure.decode_phase(replaced, there, clock, operator)
         phases.append(phase)

@@ -23,6 +23,12 @@ MODELLED_PAIRS = 2
 """Modelled times are the same each time; the second pair shows it."""
 MEASURED_PAIRS = 6
 """With six pairs the median lies between the least and the largest with a probability of 97 %."""
+MEASURED_CALLS = 50
+"""Calls of an operator that are measured together, as a model does not wait after each one."""
+
+
+MEASURED_PROMPT = 2048
+"""Most tokens of a prompt that is measured: a shorter one does not fill a GPU."""
 
 
 class DeviceClock:
@@ -34,6 +40,7 @@ class DeviceClock:
         self.on_gpu = torch.device(device).type != "cpu"
         self.simulation = simulation() if self.on_gpu else None
         self.pairs = MODELLED_PAIRS if self.modelled else MEASURED_PAIRS
+        self._calls = 1 if self.modelled else MEASURED_CALLS
 
     @property
     def modelled(self) -> bool:
@@ -47,13 +54,14 @@ class DeviceClock:
         return time.perf_counter() if self.simulation is None else self.simulation.seconds
 
     def time(self, call: Callable[[], object]) -> float:
-        """Returns the median seconds of a call, after one that warms up."""
+        """Returns the median seconds of a call among others, after one that warms up."""
         call()
         times = []
         for _ in range(self.pairs):
             began = self.now()
-            call()
-            times.append(self.now() - began)
+            for _ in range(self._calls):
+                call()
+            times.append((self.now() - began) / self._calls)
         return statistics.median(times)
 
 

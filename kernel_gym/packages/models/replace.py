@@ -41,7 +41,7 @@ def replace(
         problem: The problem of the package.
         kernel: The package, as `kernels` has loaded it.
         folder: The folder of the package.
-        backend: "rocm" or "cpu".
+        backend: "rocm", "cuda" or "cpu": the variant that was loaded.
     """
     replaced = Replaced(model)
     sites = matches(traced, OPERATIONS[problem].signatures)

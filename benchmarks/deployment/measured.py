@@ -1,0 +1,184 @@
+"""Measures packages in models of real width on a GPU, beside what the operator alone predicts.
+
+    python -m benchmarks.deployment.measured --device cuda:0 [--work FOLDER]
+
+The kernels are judged on that GPU first. Models have four layers of width 2048 and random weights;
+prefill takes two prompts of 2048 tokens, decoding 64 tokens of two sequences.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from benchmarks.marks import filled
+
+ROOT = Path(__file__).parents[2]
+RESULT = ROOT / "benchmarks/results/deployment/measured.json"
+PAGE = ROOT / "docs/deploy.md"
+COMMAND = "python -m benchmarks.deployment.measured --device cuda:0"
+POINTS = 0.05
+"""Difference between predicted and measured gain that counts as near."""
+MODELS: dict[str, tuple[str, ...]] = {
+    "llama": ("rms_norm", "add_rms_norm", "swiglu"),
+    "mistral": ("add_rms_norm",),
+    "qwen2": ("swiglu",),
+    "qwen3": ("rms_norm",),
+    "gemma2": ("rms_norm",),
+    "phi3": ("swiglu",),
+    "olmo2": ("rms_norm",),
+    "smollm3": ("add_rms_norm",),
+    "granite": ("swiglu",),
+    "gpt_neox": ("layer_norm",),
+    "gpt2": ("layer_norm",),
+    "opt": ("layer_norm",),
+}
+"""Packages of each model."""
+WIDE: dict[str, int] = {
+    "hidden_size": 2048,
+    "intermediate_size": 5632,
+    "num_hidden_layers": 4,
+    "num_attention_heads": 16,
+    "num_key_value_heads": 4,
+    "head_dim": 128,
+    "vocab_size": 8192,
+    "max_position_embeddings": 2048,
+    "n_embd": 2048,
+    "n_layer": 4,
+    "n_head": 16,
+    "n_positions": 2048,
+    "ffn_dim": 8192,
+    "word_embed_proj_dim": 2048,
+}
+"""Sizes of the models, by the names that configurations have for them."""
+
+
+def main() -> None:
+    """Measures, and writes the results and the page."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--device", default="cuda:0")
+    parser.add_argument("--work", type=Path, default=ROOT / "runs/deployment-measured")
+    options = parser.parse_args()
+    options.work.mkdir(parents=True, exist_ok=True)
+    rows = measure(options.device, options.work)
+    RESULT.write_text(json.dumps(_result(options.device, rows), indent=1) + "\n", encoding="utf-8")
+    PAGE.write_text(page(PAGE.read_text(encoding="utf-8"), stored()), encoding="utf-8")
+
+
+def measure(device: str, work: Path) -> list[dict[str, Any]]:
+    """Returns one row for each model and package; those of the folder are not measured again."""
+    import transformers
+
+    from benchmarks.deployment.packages import write_packages
+    from kernel_gym.packages.models import child
+
+    transformers.logging.set_verbosity_error()
+    names = tuple(dict.fromkeys(name for wanted in MODELS.values() for name in wanted))
+    write_packages(work / "packages", names, device)
+    loaded = {name: child.load(work / "packages" / name, device) for name in names}
+    rows = []
+    for model, wanted in MODELS.items():
+        for package in wanted:
+            path = work / f"{model}-{package}.json"
+            if not path.exists():
+                began = time.perf_counter()
+                row = _row(loaded[package], model, package, device)
+                path.write_text(json.dumps(row), encoding="utf-8")
+                print(model, package, f"{time.perf_counter() - began:.1f} s", row, flush=True)
+            rows.append(json.loads(path.read_text(encoding="utf-8")))
+    return rows
+
+
+def _row(loaded: Any, model: str, package: str, device: str) -> dict[str, Any]:
+    """Returns what a package does in a model, or why it does nothing."""
+    from kernel_gym.errors import InputError
+    from kernel_gym.packages.models import child
+
+    row: dict[str, Any] = {"model": model, "package": package}
+    try:
+        deployment = child.compare(loaded, wide_config(model), device, device)
+    except InputError as error:
+        return row | {"error": str(error)}
+    data = deployment.model_dump(mode="json", exclude={"source_sha256"})
+    return row | data | {"parity": deployment.parity, "replaced": deployment.replaced}
+
+
+def wide_config(model: str) -> Any:
+    """Returns the configuration of a model with the sizes of `WIDE`."""
+    from kernel_gym.packages.models.build import tiny_config
+
+    known = tiny_config(model)
+    aliases = getattr(known, "attribute_map", {})
+    given = known.to_dict()
+    sizes = {k: v for k, v in WIDE.items() if given.get(k) is not None and k not in aliases}
+    return tiny_config(model, **sizes)
+
+
+def _result(device: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
+    import torch
+
+    libraries = ("transformers", "kernels", "triton")
+    return {
+        "command": COMMAND,
+        "date": datetime.now(UTC).date().isoformat(),
+        "gpu": torch.cuda.get_device_name(device),
+        "versions": {"torch": torch.__version__} | {name: version(name) for name in libraries},
+        "rows": rows,
+    }
+
+
+def stored() -> dict[str, Any]:
+    """Returns the stored results."""
+    return dict(json.loads(RESULT.read_text(encoding="utf-8")))
+
+
+def page(text: str, result: dict[str, Any]) -> str:
+    """Returns the page with the table of measured gains.
+
+    Raises:
+        InputError: The page lacks the marks.
+    """
+    return filled(PAGE, text, "measured", COMMAND, _table(result))
+
+
+def _table(result: dict[str, Any]) -> str:
+    phases = [phase for row in result["rows"] for phase in row.get("phases", ())]
+    near = sum(abs(phase["gain"] - phase["predicted_gain"]) <= POINTS for phase in phases)
+    replaced = [row for row in result["rows"] if row.get("replaced")]
+    lines = [
+        f"{result['gpu']}, {result['date']}. Predicted and measured gain differ by at most five "
+        f"points in {near} of {len(phases)} phases. {sum(r['parity'] for r in replaced)} of "
+        f"{len(replaced)} models have parity.",
+        "",
+        "| model | package | share | alone | predicted | prefill | decode: share | alone | "
+        "predicted | decode | parity |",
+        "|---|---|--:|--:|--:|--:|--:|--:|--:|--:|---|",
+    ]
+    return "\n".join([*lines, *(_line(row) for row in result["rows"])]) + "\n"
+
+
+def _line(row: dict[str, Any]) -> str:
+    name = f"| {row['model']} | `{row['package']}` |"
+    if not row.get("phases"):
+        return f"{name} {row.get('error') or row.get('failure') or 'not replaced'} |" + " |" * 8
+    cells = [cell for phase in row["phases"] for cell in _cells(phase)]
+    cells += [""] * (8 - len(cells))
+    return f"{name} {' | '.join(cells)} | {'yes' if row['parity'] else 'no'} |"
+
+
+def _cells(phase: dict[str, Any]) -> tuple[str, ...]:
+    return (
+        f"{phase['share']:.1%}",
+        f"{phase['operator_gain']:.2f}",
+        f"{phase['predicted_gain']:.3f}",
+        f"{phase['gain']:.3f} ({phase['gain_low']:.3f} to {phase['gain_high']:.3f})",
+    )
+
+
+if __name__ == "__main__":
+    main()
