@@ -2,7 +2,7 @@
 
 README.md, evidence.json   what was judged, where, and what it gave
 build/torch-rocm/          the kernel, its operator, plain PyTorch beside it, layers of models,
-                           plug-ins for inference engines; build/torch-cuda/ if a GPU of NVIDIA judged
+                           plug-ins for inference engines; for NVIDIA build/torch-cuda/
 build/torch-cpu/           plain PyTorch alone
 dist/*.whl                 the same as build/torch-rocm, to install with pip
 tests/                     tests of the operator, with an example call

@@ -118,7 +118,7 @@ def compare(loaded: Loaded, config: Any, device: str, name: str, decode: bool = 
 
 
 def _longer(model: Any, inputs: dict[str, Tensor], device: str) -> dict[str, Tensor]:
-    """Returns a prompt of as many tokens as a measurement takes, if the model takes tokens alone."""
+    """Returns longer prompts, as a measurement takes them, if the model takes tokens alone."""
     most = getattr(model.config.get_text_config(), "max_position_embeddings", None)
     if set(inputs) != {"input_ids", "attention_mask"} or most is None:
         return inputs
