@@ -77,8 +77,8 @@ class Retries:
 class PairedTiming:
     """How calls of baseline and candidate are timed in turn (rules 12, 14-17)."""
 
-    min_pairs: int = 12
-    """The pairs of calls that decide how many are needed. Four of them are trimmed."""
+    min_pairs: int = 8
+    """The pairs of calls that decide how many are needed. Two of them are trimmed."""
     max_pairs: int = 200
     """The most pairs."""
     max_seconds: float = 5.0
