@@ -3,7 +3,8 @@
     python -m benchmarks.deployment.measured --device cuda:0 [--work FOLDER]
 
 The kernels are judged on that GPU first. Models have four layers of width 2048 and random weights;
-prefill takes two prompts of 2048 tokens, decoding 64 tokens of two sequences.
+prefill takes two prompts of 2048 tokens, decoding 64 tokens of two sequences. A table is printed, and
+FOLDER has the results. They have not been measured yet with a kernel that runs.
 """
 
 from __future__ import annotations
@@ -16,11 +17,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from benchmarks.marks import filled
-
 ROOT = Path(__file__).parents[2]
-RESULT = ROOT / "benchmarks/results/deployment/measured.json"
-PAGE = ROOT / "docs/deploy.md"
 COMMAND = "python -m benchmarks.deployment.measured --device cuda:0"
 POINTS = 0.05
 """Difference between predicted and measured gain that counts as near."""
@@ -59,15 +56,16 @@ WIDE: dict[str, int] = {
 
 
 def main() -> None:
-    """Measures, and writes the results and the page."""
+    """Measures, writes the results and prints them as a table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--device", default="cuda:0")
     parser.add_argument("--work", type=Path, default=ROOT / "runs/deployment-measured")
     options = parser.parse_args()
     options.work.mkdir(parents=True, exist_ok=True)
-    rows = measure(options.device, options.work)
-    RESULT.write_text(json.dumps(_result(options.device, rows), indent=1) + "\n", encoding="utf-8")
-    PAGE.write_text(page(PAGE.read_text(encoding="utf-8"), stored()), encoding="utf-8")
+    result = result_of(options.device, measure(options.device, options.work))
+    path = options.work / "measured.json"
+    path.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    print(table(result))
 
 
 def measure(device: str, work: Path) -> list[dict[str, Any]]:
@@ -87,14 +85,14 @@ def measure(device: str, work: Path) -> list[dict[str, Any]]:
             path = work / f"{model}-{package}.json"
             if not path.exists():
                 began = time.perf_counter()
-                row = _row(loaded[package], model, package, device)
+                row = row_of(loaded[package], model, package, device)
                 path.write_text(json.dumps(row), encoding="utf-8")
                 print(model, package, f"{time.perf_counter() - began:.1f} s", row, flush=True)
             rows.append(json.loads(path.read_text(encoding="utf-8")))
     return rows
 
 
-def _row(loaded: Any, model: str, package: str, device: str) -> dict[str, Any]:
+def row_of(loaded: Any, model: str, package: str, device: str) -> dict[str, Any]:
     """Returns what a package does in a model, or why it does nothing."""
     from kernel_gym.errors import InputError
     from kernel_gym.packages.models import child
@@ -119,7 +117,8 @@ def wide_config(model: str) -> Any:
     return tiny_config(model, **sizes)
 
 
-def _result(device: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
+def result_of(device: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """Returns the rows with what measured them."""
     import torch
 
     libraries = ("transformers", "kernels", "triton")
@@ -132,21 +131,8 @@ def _result(device: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def stored() -> dict[str, Any]:
-    """Returns the stored results."""
-    return dict(json.loads(RESULT.read_text(encoding="utf-8")))
-
-
-def page(text: str, result: dict[str, Any]) -> str:
-    """Returns the page with the table of measured gains.
-
-    Raises:
-        InputError: The page lacks the marks.
-    """
-    return filled(PAGE, text, "measured", COMMAND, _table(result))
-
-
-def _table(result: dict[str, Any]) -> str:
+def table(result: dict[str, Any]) -> str:
+    """Returns the results as a table in Markdown."""
     phases = [phase for row in result["rows"] for phase in row.get("phases", ())]
     near = sum(abs(phase["gain"] - phase["predicted_gain"]) <= POINTS for phase in phases)
     replaced = [row for row in result["rows"] if row.get("replaced")]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import shutil
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 
@@ -73,6 +75,21 @@ def test_a_gpu_of_nvidia_has_a_variant_of_its_own(judged, tmp_path):
     facts = json.loads((variant / "facts.json").read_text())
     assert facts["architecture"] == "sm_90", "so PyTorch reports it"
     assert not (tmp_path / "made/build/torch-rocm").exists()
+
+
+@pytest.mark.parametrize(
+    ("reported", "expected"),
+    [("NVIDIA H200", "sm_90"), ("gfx942:sramecc+:xnack-", "gfx942")],
+)
+def test_the_architecture_is_the_one_that_records_name(package, monkeypatch, reported, expected):
+    spec = importlib.util.spec_from_file_location(
+        "dispatch", package / "made/build/torch-rocm/dispatch.py"
+    )
+    dispatch = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(dispatch)
+    properties = SimpleNamespace(gcnArchName=reported, major=9, minor=0)
+    monkeypatch.setattr("torch.cuda.get_device_properties", lambda index: properties)
+    assert dispatch._architecture(0) == expected
 
 
 def _run(folder, text, prefix):

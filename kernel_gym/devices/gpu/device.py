@@ -34,7 +34,7 @@ from kernel_gym.devices.gpu.strided_copies import StridedCopies
 from kernel_gym.sandbox.spawn import Child
 from kernel_gym.tasks.task import Task
 
-PAIRED_TIMING_VERSION = "5"
+PAIRED_TIMING_VERSION = "6"
 """Rises when calls are timed or compared in another way, as that of the modelled clock does."""
 FULL = "the GPU's memory is used up; run fewer evaluators on it"
 

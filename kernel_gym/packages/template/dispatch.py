@@ -75,8 +75,8 @@ def _outside(dims: dict[str, int]) -> str:
 @functools.cache
 def _architecture(index: int) -> str:
     properties = torch.cuda.get_device_properties(index)
-    name = getattr(properties, "gcnArchName", "").split(":")[0]
-    return name or f"sm_{properties.major}{properties.minor}"
+    name = getattr(properties, "gcnArchName", "").split(":")[0]  # on NVIDIA the product's name
+    return name if name.startswith("gfx") else f"sm_{properties.major}{properties.minor}"
 
 
 @functools.lru_cache(maxsize=4096)
