@@ -3,8 +3,8 @@
     python -m benchmarks.deployment.measured --device cuda:0 [--work FOLDER]
 
 The kernels are judged on that GPU first. Models have four layers of width 2048 and random weights;
-prefill takes two prompts of 2048 tokens, decoding 64 tokens of two sequences. A table is printed, and
-FOLDER has the results. They have not been measured yet with a kernel that runs.
+prefill takes two prompts of 2048 tokens, decoding 64 tokens of two sequences. A table is printed,
+and FOLDER has the results. There are no stored figures yet.
 """
 
 from __future__ import annotations

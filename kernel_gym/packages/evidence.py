@@ -73,7 +73,7 @@ class Evidence(Record):
 
     @property
     def backend(self) -> str:
-        """What PyTorch has to be built for, by the name that `kernels` has for it."""
+        """The backend that PyTorch has to be built for, as `kernels` names it."""
         return "rocm" if self.architecture.startswith("gfx") else "cuda"
 
     @property

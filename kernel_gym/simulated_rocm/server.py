@@ -43,7 +43,7 @@ Answer = tuple[int, bytes]
 
 
 class RequestNumber(enum.IntEnum):
-    """Numbers of requests; mirrored by hip_process.cpp."""
+    """Numbers of requests; mirrored by hip_process_state.h."""
 
     ALLOCATE = 1
     RELEASE = 2

@@ -1,4 +1,4 @@
-"""The process of a program's GPU: requests as hip_process.cpp sends them, errors as HIP numbers."""
+"""The process of a program's GPU: requests as hip_process_messages.cpp sends them, errors as HIP numbers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kernel_gym.simulated_rocm import server
 from kernel_gym.simulated_rocm.program_gpu import DeviceMemoryError, LaunchRefusedError
 from kernel_gym.simulated_rocm.server import RequestNumber, Server
 
-SOURCE = Path(kernel_gym.simulated_rocm.__file__).with_name("csrc") / "hip_process.cpp"
+SOURCE = Path(kernel_gym.simulated_rocm.__file__).with_name("csrc") / "hip_process_state.h"
 
 
 class Gpu:
