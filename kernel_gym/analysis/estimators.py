@@ -201,7 +201,11 @@ class Deviance:
 
 
 def explained_deviance(
-    groups: Sequence[str], passed: Sequence[float], tried: Sequence[float], seed: int = 0
+    groups: Sequence[str],
+    passed: Sequence[float],
+    tried: Sequence[float],
+    seed: int = 0,
+    blocks: Sequence[int] | None = None,
 ) -> Deviance | None:
     """`1 - D_model / D_null` of a binomial GLM with one categorical factor, and a permutation test.
 
@@ -213,6 +217,7 @@ def explained_deviance(
         passed: The number of correct attempts of each task.
         tried: The number of attempts of each task.
         seed: Seed of the permutations.
+        blocks: A number for each task: levels are permuted among tasks with the same one.
 
     Returns:
         The shares; None if the factor has only one level, or all attempts have the same result.
@@ -232,7 +237,18 @@ def explained_deviance(
 
     explained = share(index)
     generator = np.random.default_rng(seed)
-    chance = np.array([share(generator.permutation(index)) for _ in range(RESAMPLED)])
+    within = None if blocks is None else np.asarray(blocks)
+
+    def permuted() -> NDArray[np.int64]:
+        """The levels in another order."""
+        if within is None:
+            return generator.permutation(index)
+        other = np.empty_like(index)
+        order = np.lexsort((generator.random(len(index)), within))
+        other[np.argsort(within, kind="stable")] = index[order]
+        return other
+
+    chance = np.array([share(permuted()) for _ in range(RESAMPLED)])
     as_large = int(np.count_nonzero(chance >= explained - 1e-6))
     p_value = (1 + as_large) / (1 + RESAMPLED)
     return Deviance(explained, float(chance.mean()), len(levels) - 1, p_value)

@@ -23,6 +23,7 @@ from kernel_gym.commands.tables import folding_table
 
 if TYPE_CHECKING:
     from kernel_gym.analysis.compare import Comparison
+    from kernel_gym.analysis.decomposition import Decomposition
     from kernel_gym.storage.run_store import RunStore
 
 
@@ -45,10 +46,14 @@ def compare(
     The second path may be what a suite's evaluator has left: a run folder of AgentKernelArena,
     results of GEAK-eval, or metrics.json of KernelBenchX. Then both verdicts are listed.
 
+    With three runs or more, two lines state how much of what is right the category of a task and
+    the run explain (explained deviance, as in KernelBenchX).
+
     Examples: kernel-gym compare runs/before runs/after
     kernel-gym compare runs/mine their_runs/pass_0/NAME_results_0.json
     """
     from kernel_gym.analysis.compare import compare
+    from kernel_gym.analysis.decomposition import decompose
     from kernel_gym.storage.run_store import CONFIG, RunStore
 
     if len(folders) < 2:
@@ -60,16 +65,20 @@ def compare(
     with one_line_errors():
         first, *others = [RunStore(folder) for folder in folders]
         results = [compare(first, other) for other in others]
+        explained = decompose([first, *others]) if len(others) > 1 else None
     if json:
         runs = zip(others, results, strict=True)
         rows = [
             {"run": str(run.folder), "complete": compared.complete, **asdict(compared)}
             for run, compared in runs
         ]
-        print_json({"first": str(first.folder), "others": rows})
+        shares = {} if explained is None else {"explained": asdict(explained)}
+        print_json({"first": str(first.folder), "others": rows, **shares})
     else:
         for other, compared in zip(others, results, strict=True):
             _show(first, other, compared)
+        if explained is not None:
+            _show_explained(explained, len(folders))
     if not all(result.complete for result in results):
         raise typer.Exit(FAILED)
 
@@ -126,6 +135,20 @@ def _show(first: RunStore, other: RunStore, found: Comparison) -> None:
     for one in found.differences:
         line = f"{one.name} differs, {one.before} and {one.after}: {one.effect}"
         console.print(line, highlight=False, markup=False, soft_wrap=True)
+
+
+def _show_explained(found: Decomposition, runs: int) -> None:
+    title = f"what is right in {runs} runs on {len(found.tasks)} tasks"
+    console.print(title, style="bold", highlight=False)
+    for name, share in (("the category of a task", found.category), ("the run", found.run)):
+        if share is None:
+            line = f"{name} explains nothing: there is one level, or all outcomes are alike"
+        else:
+            line = (
+                f"{name} explains {share.explained:.1%} of the deviance, {share.expected:.1%} by "
+                f"chance (degrees of freedom {share.degrees}, p = {share.p_value:.2g})"
+            )
+        console.print(line, highlight=False, soft_wrap=True)
 
 
 def _table(found: Comparison) -> Table:

@@ -1,4 +1,4 @@
-"""The process of a program's GPU: requests as hip_process_messages.cpp sends them, errors as HIP numbers."""
+"""The process of a program's GPU: requests as hip_process_messages.cpp sends them, and errors."""
 
 from __future__ import annotations
 
