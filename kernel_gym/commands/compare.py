@@ -53,7 +53,6 @@ def compare(
     kernel-gym compare runs/mine their_runs/pass_0/NAME_results_0.json
     """
     from kernel_gym.analysis.compare import compare
-    from kernel_gym.analysis.decomposition import decompose
     from kernel_gym.storage.run_store import CONFIG, RunStore
 
     if len(folders) < 2:
@@ -65,7 +64,7 @@ def compare(
     with one_line_errors():
         first, *others = [RunStore(folder) for folder in folders]
         results = [compare(first, other) for other in others]
-        explained = decompose([first, *others]) if len(others) > 1 else None
+        explained = _explained([first, *others]) if len(others) > 1 else None
     if json:
         runs = zip(others, results, strict=True)
         rows = [
@@ -135,6 +134,12 @@ def _show(first: RunStore, other: RunStore, found: Comparison) -> None:
     for one in found.differences:
         line = f"{one.name} differs, {one.before} and {one.after}: {one.effect}"
         console.print(line, highlight=False, markup=False, soft_wrap=True)
+
+
+def _explained(runs: list[RunStore]) -> Decomposition:
+    from kernel_gym.analysis.decomposition import decompose  # loads PyTorch, as tasks do
+
+    return decompose(runs)
 
 
 def _show_explained(found: Decomposition, runs: int) -> None:
