@@ -114,6 +114,7 @@ def _contents(
         CANDIDATES[facts.language]: source,
         "dispatch.py": _template("dispatch.py"),
         "facts.json": _facts_json(problem, evidence),
+        "inputs.py": _template("inputs.py"),
         "metadata.json": _metadata(problem, "rocm"),
         "reference.py": reference,
     }
@@ -121,6 +122,7 @@ def _contents(
         kernel["hip_library.py"] = _template("hip_library.py")
     fallback = {
         "__init__.py": pages.get_template("fallback.py.jinja").render(values),
+        "inputs.py": _template("inputs.py"),
         "metadata.json": _metadata(problem, "cpu"),
         "reference.py": reference,
     }

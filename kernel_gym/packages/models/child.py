@@ -21,7 +21,7 @@ from kernel_gym.packages.models import measure, parity
 from kernel_gym.packages.models.build import ModelError, build, generates, inputs_of, read_config
 from kernel_gym.packages.models.operations import OPERATIONS
 from kernel_gym.packages.models.replace import replace
-from kernel_gym.packages.models.report import Deployment
+from kernel_gym.packages.models.report import Deployment, Refusal
 from kernel_gym.packages.models.sites import Replaced
 from kernel_gym.packages.models.trace import extend_functions, trace
 from kernel_gym.tasks import Problem, TensorArg, get_problem
@@ -156,15 +156,27 @@ def _compared(
     right = parity.outputs_of(truth, parity.cast(inputs, truth.dtype))
     model.to(device)
     there = {key: value.to(device) for key, value in inputs.items()}
+    with measure.recorded(operator.kernel) as calls:
+        closeness = parity.closeness(replaced, there, right)
     values: dict[str, Any] = {
         "yardstick": str(truth.dtype).removeprefix("torch."),
-        "closeness": parity.closeness(replaced, there, right),
+        "closeness": closeness,
     }
+    refusals = _refusals("gradients", calls)
     name = "loss" if "labels" in inputs else "prefill"
-    phases = [measure.forward_phase(name, replaced, there, clock, operator)]
+    phase, calls = measure.forward_phase(name, replaced, there, clock, operator)
+    phases = [phase]
+    refusals += _refusals(name, calls)
     if decode:
-        phase, original, ours = measure.decode_phase(replaced, there, clock, operator)
+        phase, calls, (original, ours) = measure.decode_phase(replaced, there, clock, operator)
         phases.append(phase)
+        refusals += _refusals("decode", calls)
         prompt = original.shape[1] - parity.STEPS
         values["tokens"] = parity.compare_tokens(original, ours, prompt, truth, model)
-    return values | {"phases": tuple(phases)}
+    return values | {"phases": tuple(phases), "refusals": tuple(refusals)}
+
+
+def _refusals(phase: str, calls: measure.Calls) -> list[Refusal]:
+    """Returns the calls of one pass that ran the model's own code."""
+    counts = sorted(calls.refused.items())
+    return [Refusal(phase=phase, reason=reason, calls=count) for reason, count in counts]

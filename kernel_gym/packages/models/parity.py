@@ -13,6 +13,7 @@ from torch import Tensor
 from kernel_gym.packages.models.build import inputs_of
 from kernel_gym.packages.models.report import Closeness, Tokens
 from kernel_gym.packages.models.sites import Replaced
+from kernel_gym.packages.models.trace import first_of
 
 STEPS = 64
 """Greedy tokens that have to be equal, as FastKernels asks (arXiv 2605.23215)."""
@@ -46,7 +47,7 @@ def outputs_of(model: Any, inputs: Mapping[str, Tensor]) -> Outputs:
     with torch.enable_grad():
         model.zero_grad()
         result = model(**inputs)
-        output = result.loss if "labels" in inputs else _first(result)
+        output = result.loss if "labels" in inputs else first_of(result)
         generator = torch.Generator().manual_seed(2)
         drawn = torch.randn(output.shape, generator=generator)
         (output * drawn.to(output.device, output.dtype)).sum().backward()
@@ -168,9 +169,3 @@ def compare_tokens(original: Tensor, ours: Tensor, prompt: int, truth: Any, mode
         margin = (right.max() - right[int(ours[row, prompt + equal])]).item()
         error = (rounded - right).abs().max().item()
     return Tokens(steps=steps, requests=len(original), equal=equal, margin=margin, error=error)
-
-
-def _first(result: Any) -> Tensor:
-    """Returns logits, or the last hidden state of a model without."""
-    logits = getattr(result, "logits", None)
-    return result[0] if logits is None else logits

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import inspect
+from collections import Counter
 from types import ModuleType
 from typing import Any
 
@@ -20,15 +21,18 @@ PROBE_SCALES = (1.0, 1e-3)
 """Scales of inputs: a small one shows another epsilon."""
 
 
-def alike(one: nn.Module, other: nn.Module) -> bool:
-    """Returns whether two modules of a class have the same parameters and settings."""
+def alike(one: TracedModule, other: TracedModule) -> bool:
+    """Returns whether two modules of a class have the same parameters, settings and input types."""
 
-    def facts(module: nn.Module) -> tuple[Any, ...]:
+    def facts(traced: TracedModule) -> tuple[Any, ...]:
+        module = traced.module
         simple = (bool, int, float, str, type(None))
         settings = {k: v for k, v in vars(module).items() if isinstance(v, simple)}
         settings.pop("layer_idx", None)
-        shapes = [(name, tuple(p.shape)) for name, p in module.named_parameters()]
-        return sorted(settings.items(), key=lambda item: item[0]), shapes
+        shapes = [(name, tuple(p.shape), p.dtype) for name, p in module.named_parameters()]
+        values = [*enumerate(traced.arguments), *traced.keywords.items()]
+        kinds = [(name, v.dtype, v.ndim) for name, v in values if isinstance(v, torch.Tensor)]
+        return sorted(settings.items(), key=lambda item: item[0]), shapes, kinds
 
     return facts(one) == facts(other)
 
@@ -39,7 +43,7 @@ def choose(traced: TracedModule, operation: Operation, kernel: ModuleType) -> tu
         return "", wrong
     reasons = []
     for layer in operation.layers:
-        if not (reason := differs(traced, getattr(kernel.layers, layer))):
+        if not (reason := differs(traced, getattr(kernel.layers, layer), kernel)):
             return layer, ""
         reasons.append(f"{layer}: {reason}")
     return "", "; ".join(reasons)
@@ -59,8 +63,16 @@ def _activation(module: nn.Module, operation: Operation) -> str:
 
 
 @torch.no_grad()
-def differs(traced: TracedModule, layer: type[nn.Module]) -> str:
-    """Returns why a layer does not compute what a module does on drawn values, or nothing."""
+def differs(traced: TracedModule, layer: type[nn.Module], kernel: ModuleType) -> str:
+    """Returns why a layer does not compute what a module does on drawn values, or nothing.
+
+    A layer that calls the module's own code computes nothing itself.
+
+    Args:
+        traced: The module.
+        layer: The layer.
+        kernel: The package, which counts calls of modules' own code.
+    """
     module = traced.module
     expected = inspect.signature(type(module).forward).parameters
     if len(expected) != len(inspect.signature(layer.forward).parameters):
@@ -73,11 +85,14 @@ def differs(traced: TracedModule, layer: type[nn.Module]) -> str:
             width = parameter.shape[-1] ** -0.5 if parameter.ndim > 1 else 1.0
             parameter.copy_(drawn * width)
         arguments, keywords = _drawn(traced, scale, generator)
+        before = Counter(kernel.inputs.REFUSED)
         try:
             right = type(module).forward(twin, *arguments, **keywords)
             ours = layer.forward(twin, *arguments, **keywords)
         except Exception as error:
             return f"{type(error).__name__}: {(str(error).splitlines() or [''])[0][:160]}"
+        if refused := kernel.inputs.REFUSED - before:
+            return next(iter(refused))
         if wrong := _apart(right, ours):
             return f"it computes something else: {wrong}"
     return ""
@@ -109,6 +124,8 @@ def _apart(right: Any, ours: Any) -> str:
     for expected, value in pairs:
         if expected.shape != value.shape:
             return f"the shape {list(value.shape)} for {list(expected.shape)}"
+        if expected.dtype != value.dtype:
+            return f"the type {value.dtype} for {expected.dtype}"
         largest = expected.float().abs().max().item()
         distance = (expected.float() - value.float()).abs().max().item()
         if not distance <= PROBE_TOLERANCE * largest:

@@ -65,7 +65,7 @@ def _layers(
     chosen: dict[str, list[TracedModule]] = {}
     for group in by_class([one for one, _ in sites]).values():
         layer, reason = choose(group[0], operation, kernel)
-        same = [one for one in group if alike(one.module, group[0].module)]
+        same = [one for one in group if alike(one, group[0])]
         others = [one for one in group if one not in same]
         for part in (same, *([other] for other in others)):
             if part is not same:

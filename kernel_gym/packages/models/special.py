@@ -39,7 +39,7 @@ def replace_in_decoder_layers(
         except LookupError as error:
             reasons |= {p: f"{kind.__name__}: {error}" for p in inner if p in norms}
             continue
-        _bind(replaced, group, used, forward, norms, reasons)
+        _bind(replaced, group, used, forward, norms, reasons, kernel)
     for alone in by_class([norms[path] for path in reasons]).values():
         for reason in dict.fromkeys(reasons[one.path] for one in alone):
             same = [one for one in alone if reasons[one.path] == reason]
@@ -53,12 +53,13 @@ def _bind(
     forward: Any,
     norms: dict[str, TracedModule],
     reasons: dict[str, str],
+    kernel: ModuleType,
 ) -> None:
     """Prepares the fused method for all layers whose norms the operator computes."""
     right: list[TracedModule] = []
     for one in group:
         paths = [f"{one.path}.{name}" for name in used]
-        wrong = [reason for path in paths if (reason := _norm_differs(norms.get(path)))]
+        wrong = [reason for path in paths if (reason := _norm_differs(norms.get(path), kernel))]
         if wrong:
             reasons |= {path: wrong[0] for path in paths if path in norms}
         else:
@@ -73,7 +74,7 @@ def _bind(
         swap(replaced, methods)
 
 
-def _norm_differs(norm: TracedModule | None) -> str:
+def _norm_differs(norm: TracedModule | None, kernel: ModuleType) -> str:
     """Returns why a norm is not that of the operator."""
     if norm is None:
         return "the norm after its residual sum is no RMS norm"
@@ -82,9 +83,12 @@ def _norm_differs(norm: TracedModule | None) -> str:
         def forward(self, hidden_states: torch.Tensor) -> torch.Tensor:
             names = ("variance_epsilon", "eps", "epsilon", "norm_eps")
             eps = next(getattr(self, name) for name in names if hasattr(self, name))
+            rows = hidden_states.flatten(0, -2)
+            if why := kernel.refusal(rows, rows, self.weight, eps):
+                raise TypeError(why)
             return OPERATIONS["rms_norm"].plain(hidden_states, self.weight, eps)
 
-    reason = differs(norm, Plain)
+    reason = differs(norm, Plain, kernel)
     return f"its norm: {reason}" if reason else ""
 
 
@@ -151,8 +155,12 @@ def replace_loss(
     original = model.loss_function
     if not sites:
         return
+    reason = ""
     if original is not ForCausalLMLoss:
         reason = f"its loss is {getattr(original, '__name__', original)}"
+    elif traced[0].returned not in (None, model.dtype):
+        reason = f"its logits are {traced[0].returned}, expected {model.dtype}"
+    if reason:
         replaced.sites.append(site_of(top, operators, reason=reason))
         return
     how = {"replaced_by": "causal_lm_loss", "mechanism": "model.loss_function"}

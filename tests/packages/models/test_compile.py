@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import zipfile
 from collections import Counter
+from types import MethodType
 
 import pytest
 import torch
@@ -65,3 +66,13 @@ def test_gated_mlps_and_the_loss_break_no_graph(installed, monkeypatch):
     eager, whole, operators = compiled_whole(model, inputs | {"labels": inputs["input_ids"]})
     assert operators == {"gpu_kernel_swiglu": 2, "gpu_kernel_cross_entropy": 1}
     assert torch.allclose(whole.loss, eager.loss, rtol=1e-2)
+
+
+def test_an_input_that_is_refused_breaks_no_graph(installed):
+    norm = llama.LlamaRMSNorm(16)
+    x = torch.randn(3, 16)
+    expected = norm(x)
+    norm.forward = MethodType(installed("rms_norm").RMSNorm.forward, norm)
+    torch._dynamo.reset()
+    compiled = torch.compile(norm, fullgraph=True, backend="eager")
+    assert torch.allclose(compiled(x), expected)
