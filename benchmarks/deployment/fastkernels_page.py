@@ -101,4 +101,4 @@ def _first_error(packages: dict[str, Any]) -> str:
     """Returns why a model has no operation of a package."""
     texts = [cell.get("error", "") for cell in packages.values()]
     other = [text for text in texts if text and "computed in none" not in text]
-    return other[0].replace("|", "/") if other else "none of the eight operations is in it"
+    return other[0].replace("|", "/") if other else "none of the operations is in it"

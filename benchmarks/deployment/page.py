@@ -144,6 +144,8 @@ def reasons(table: list[dict[str, Any]]) -> str:
         )
         if cell.get("replaced") and not cell["parity"] and not cell["failure"]:
             texts.append(_disparity(cell))
+        refused = {one["reason"] for one in cell.get("refusals", ())}
+        texts += [f"calls that run the model's own code: {one}" for one in sorted(refused)]
         for text in dict.fromkeys(_general(text, architecture) for text in texts):
             groups[package, text].append(architecture)
     lines = ["| package | reason | architectures |", "|---|---|---|"]

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from kernel_gym.packages.models.build import inputs_of
+from kernel_gym.packages.models.quantised import widen
 from kernel_gym.packages.models.report import Closeness, Tokens
 from kernel_gym.packages.models.sites import Replaced
 from kernel_gym.packages.models.trace import first_of
@@ -61,11 +62,11 @@ def outputs_of(model: Any, inputs: Mapping[str, Tensor]) -> Outputs:
 @torch.no_grad()
 def truth_of(model: Any, inputs: Mapping[str, Tensor]) -> Any:
     """Returns a copy of a model in fp64, or in fp32 if an operator of it has no fp64."""
-    wide = copy.deepcopy(model).double()
+    wide = widen(copy.deepcopy(model), torch.float64)
     try:
         wide(**cast(inputs, torch.float64))
     except RuntimeError:
-        return copy.deepcopy(model).float()
+        return widen(copy.deepcopy(model), torch.float32)
     return wide
 
 

@@ -6,6 +6,7 @@ import ast
 import inspect
 import sys
 import textwrap
+from collections import Counter
 from types import MethodType, ModuleType
 from typing import Any
 
@@ -19,8 +20,9 @@ from kernel_gym.packages.models.sites import Matches, Replaced, site_of, swap
 from kernel_gym.packages.models.trace import TracedModule, by_class
 
 NO_ATTENTION = "it does not call transformers' table of attention functions"
+NO_SDPA = "its attention does more than softmax(q k) v: the model does not support sdpa"
 ATTENTION = "kernel_gym_package"
-"""The name of attention with a package's softmax in transformers' table."""
+"""The name of a package's attention in transformers' table."""
 
 
 def replace_in_decoder_layers(
@@ -122,6 +124,62 @@ def replace_attention(
     AttentionMaskInterface.register(ATTENTION, eager_mask)
     replaced.turn_on.append(lambda: replaced.model.set_attn_implementation(ATTENTION))
     replaced.turn_off.append(lambda: replaced.model.set_attn_implementation(original))
+
+
+def replace_whole_attention(
+    replaced: Replaced, sites: Matches, traced: list[TracedModule], kernel: ModuleType
+) -> None:
+    """Registers the package's attention, for models whose attention calls take it.
+
+    The model runs once with it: places whose calls the package refuses are left with the reason.
+    The original is transformers' default, `sdpa`, whose masks the package's attention has too.
+    """
+    from transformers import AttentionInterface, AttentionMaskInterface
+    from transformers.masking_utils import sdpa_mask
+
+    model = replaced.model
+    AttentionMaskInterface.register(ATTENTION, sdpa_mask)
+    reasons = _refused_calls(model, traced[0], kernel) if model._supports_sdpa else {}
+    default = NO_ATTENTION if model._supports_sdpa else NO_SDPA
+    groups: dict[tuple[type, str], list[TracedModule]] = {}
+    for one, _ in sites:
+        reason = reasons.get(id(one.module), default)
+        groups.setdefault((type(one.module), reason), []).append(one)
+    operators = dict((id(one), found) for one, found in sites)
+    for (_, reason), group in groups.items():
+        how = {"replaced_by": "attention", "mechanism": "transformers.AttentionInterface"}
+        values = {"reason": reason} if reason else how
+        replaced.sites.append(site_of(group, operators[id(group[0])], **values))
+    if any(not reason for _, reason in groups):
+
+        def on() -> None:
+            AttentionInterface.register(ATTENTION, kernel.layers.attention)
+            model.set_attn_implementation(ATTENTION)
+
+        replaced.turn_on.append(on)
+        replaced.turn_off.append(lambda: model.set_attn_implementation("sdpa"))
+
+
+@torch.no_grad()
+def _refused_calls(model: Any, root: TracedModule, kernel: ModuleType) -> dict[int, str]:
+    """Returns why each module's attention call is refused, by its id; empty texts if it is not."""
+    from transformers import AttentionInterface
+
+    reasons: dict[int, str] = {}
+
+    def watched(module: nn.Module, *arguments: Any, **keywords: Any) -> Any:
+        before = Counter(kernel.inputs.REFUSED)
+        result = kernel.layers.attention(module, *arguments, **keywords)
+        reasons[id(module)] = next(iter(kernel.inputs.REFUSED - before), "")
+        return result
+
+    AttentionInterface.register(ATTENTION, watched)
+    model.set_attn_implementation(ATTENTION)
+    try:
+        model(*root.arguments, **root.keywords)
+    finally:
+        model.set_attn_implementation("sdpa")
+    return reasons
 
 
 def _attention_differs(kind: type[nn.Module], usual: str) -> str:

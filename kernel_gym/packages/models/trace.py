@@ -13,6 +13,8 @@ from torch import nn
 from torch.nn.modules import module as hooks
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from kernel_gym.packages.models.quantised import widen
+
 
 @dataclass
 class TracedModule:
@@ -69,8 +71,9 @@ def _trace_wide(model: Any, inputs: Mapping[str, torch.Tensor]) -> list[TracedMo
     dtypes = {name: t.dtype for name, t in (*model.named_parameters(), *model.named_buffers())}
     dtype = model.dtype
     try:
-        traced = _trace(model.float(), _cast(dict(inputs), torch.float32))
+        traced = _trace(widen(model, torch.float32), _cast(dict(inputs), torch.float32))
     finally:
+        widen(model, dtype)
         for name, tensor in (*model.named_parameters(), *model.named_buffers()):
             tensor.data = tensor.data.to(dtypes[name])
     for one in traced:
