@@ -106,7 +106,7 @@ def _attention(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
 
 
 def _by_rows(x: Tensor, x_scale: Tensor, code: Tensor, w_scale: float) -> tuple[Any, ...]:
-    """Returns ternary weights packed as in transformers: a byte has the same column of four rows."""
+    """Packs ternary weights as transformers does: a byte has one column of four rows."""
     codes = torch.stack([(code >> 2 * place) & 3 for place in range(4)], 2).flatten(1)
     parts = codes.chunk(4)
     return x, x_scale, parts[0] | parts[1] << 2 | parts[2] << 4 | parts[3] << 6, w_scale

@@ -17,6 +17,8 @@ from kernel_gym.packages.models.trace import TracedModule
 PROBE_TOLERANCE = 0.03
 """The largest difference of a layer and the module that it replaces, over the largest value. Both
 round to 16 bits, in another order; another formula differs by far more."""
+OTHER_TYPE = "the type"
+"""Begins a reason that says nothing of values, so that those of other layers say more."""
 PROBE_SCALES = (1.0, 1e-3)
 """Scales of inputs: a small one shows another epsilon."""
 
@@ -46,7 +48,8 @@ def choose(traced: TracedModule, operation: Operation, kernel: ModuleType) -> tu
         if not (reason := differs(traced, getattr(kernel.layers, layer), kernel)):
             return layer, ""
         reasons.append(f"{layer}: {reason}")
-    return "", "; ".join(reasons)
+    values = [reason for reason in reasons if OTHER_TYPE not in reason]
+    return "", "; ".join(values or reasons)
 
 
 def _activation(module: nn.Module, operation: Operation) -> str:
@@ -125,7 +128,7 @@ def _apart(right: Any, ours: Any) -> str:
         if expected.shape != value.shape:
             return f"the shape {list(value.shape)} for {list(expected.shape)}"
         if expected.dtype != value.dtype:
-            return f"the type {value.dtype} for {expected.dtype}"
+            return f"{OTHER_TYPE} {value.dtype} for {expected.dtype}"
         largest = expected.float().abs().max().item()
         distance = (expected.float() - value.float()).abs().max().item()
         if not distance <= PROBE_TOLERANCE * largest:
