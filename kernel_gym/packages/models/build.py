@@ -161,7 +161,8 @@ def build(config: Any, dtype: torch.dtype, attention: str) -> torch.nn.Module:
     except Exception as error:
         raise ModelError(f"{config.model_type}: {_line(error)}") from None
     _draw_vectors(model)
-    if is_ternary(quantization := getattr(config, "quantization_config", None)):
+    quantization = getattr(config, "quantization_config", None) or {}
+    if is_ternary(quantization):
         pack_linear_layers(model, bool(quantization.get("use_rms_norm")))
     return model
 

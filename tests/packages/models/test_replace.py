@@ -9,7 +9,6 @@ from kernel_gym.packages.models.build import fitting, tiny_config
 from kernel_gym.packages.models.operations import OPERATIONS
 from tests.packages.models.conftest import replaced_in
 
-
 CASES = {
     ("rms_norm", "llama"): {"LlamaRMSNorm": ("RMSNorm", 5)},
     ("rms_norm", "gemma"): {"GemmaRMSNorm": ("RMSNormZeroCentered", 5)},
