@@ -46,7 +46,7 @@ class Loaded:
 
     @property
     def operation(self) -> Operation:
-        """What models have of the problem."""
+        """The operation of models that the problem is."""
         return OPERATIONS[self.problem.name]
 
 

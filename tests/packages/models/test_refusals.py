@@ -56,11 +56,11 @@ def test_a_refused_input_runs_the_modules_own_code_and_is_counted(load, name):
     kernel.inputs.REFUSED.clear()
     module.forward = MethodType(getattr(kernel.layers, layer).forward, module)
     try:
-        found = module(x)
+        out = module(x)
     finally:
         del module.forward
-    assert torch.equal(found, expected)
-    assert found.dtype == expected.dtype
+    assert torch.equal(out, expected)
+    assert out.dtype == expected.dtype
     ((why, count),) = kernel.inputs.REFUSED.items()
     assert reason in why
     assert count == 1
@@ -71,8 +71,8 @@ def test_axes_and_strides_that_the_operator_has_not_are_brought_into_its_form(lo
     kernel.inputs.REFUSED.clear()
     whole = torch.randn(4, 3, 32).half()
     for x in (whole[..., ::2], whole.transpose(0, 1)[..., :16], whole[0, 0, :16]):
-        found = kernel.layers.RMSNorm.forward(module, x)
-        torch.testing.assert_close(found, module(x), rtol=2e-3, atol=2e-3)
+        out = kernel.layers.RMSNorm.forward(module, x)
+        torch.testing.assert_close(out, module(x), rtol=2e-3, atol=2e-3)
     assert not kernel.inputs.REFUSED
 
 
@@ -100,8 +100,8 @@ def test_rotations_of_other_axes_or_types_run_their_own_code(load):
     }
     for reason, call in calls.items():
         kernel.inputs.REFUSED.clear()
-        found = rotate.forward(Own(), *call)
-        assert all(map(torch.equal, found, llama.apply_rotary_pos_emb(*call)))
+        out = rotate.forward(Own(), *call)
+        assert all(map(torch.equal, out, llama.apply_rotary_pos_emb(*call)))
         ((why, _),) = kernel.inputs.REFUSED.items()
         assert why.startswith(reason)
 
@@ -116,9 +116,9 @@ def test_the_loss_and_the_softmax_of_another_type_are_those_of_the_model(load):
     assert sum(loss.inputs.REFUSED.values()) >= 2
     q, module = torch.randn(1, 2, 4, 8), nn.Module().eval()
     module.num_key_value_groups = 1
-    found, weights = softmax.layers.attention(module, q, q, q, None, scaling=0.3)
+    out, weights = softmax.layers.attention(module, q, q, q, None, scaling=0.3)
     right, right_weights = llama.eager_attention_forward(module, q, q, q, None, scaling=0.3)
-    assert torch.allclose(found, right)
+    assert torch.allclose(out, right)
     assert torch.equal(weights, right_weights)
     assert softmax.inputs.REFUSED["x is torch.float32, expected torch.float16"] == 1
 
