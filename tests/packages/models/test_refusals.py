@@ -33,6 +33,13 @@ NORM, LAYER_NORM, MLP = (
     ("layer_norm", "LayerNorm"),
     ("swiglu", "SwiGLUMLP"),
 )
+ROWS = ("gather_rows", "Embedding")
+
+
+def padded():
+    return nn.Embedding(8, 16, padding_idx=0).half()
+
+
 SIZES = (2, 3, 16)
 CALLS = {
     "another type": (NORM, norm(WIDE), SIZES, WIDE, "x is torch.float32, expected torch.float16"),
@@ -40,6 +47,8 @@ CALLS = {
     "mixed weights": (NORM, norm(WIDE), SIZES, HALF, "weight is torch.float32"),
     "no tokens": (NORM, norm(), (2, 0, 16), HALF, "x is empty"),
     "another shape": (NORM, norm(), (2, 3, 1), HALF, "weight has the shape [16], expected [1]"),
+    "a padding row": (ROWS, padded(), (2, 3), torch.int64, "its padding row has no gradient"),
+    "no axes": (NORM, norm(), (), HALF, "weight has the shape [16], expected [1]"),
     "no bias": (LAYER_NORM, layer_norm(bias=False), SIZES, HALF, "bias is NoneType"),
     "no weight": (LAYER_NORM, layer_norm(elementwise_affine=False), SIZES, HALF, "is NoneType"),
     "a type of MLPs": (MLP, mlp(WIDE), SIZES, WIDE, "x is torch.float32, expected torch.bfloat16"),
@@ -51,7 +60,7 @@ CALLS = {
 def test_a_refused_input_runs_the_modules_own_code_and_is_counted(load, name):
     (problem, layer), module, shape, dtype, reason = CALLS[name]
     kernel = load(problem).kernel
-    x = torch.randn(shape).to(dtype)
+    x = torch.randn(shape).abs().to(dtype)
     expected = module(x)
     kernel.inputs.REFUSED.clear()
     module.forward = MethodType(getattr(kernel.layers, layer).forward, module)
