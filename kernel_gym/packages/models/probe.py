@@ -56,7 +56,8 @@ def _activation(module: nn.Module, operation: Operation) -> str:
     """Returns why a gated MLP has not the activation of the operation; empty if it has."""
     assert operation.activation is not None
     names = ("act_fn", "activation_fn", "act", "activation")
-    own = next((getattr(module, name) for name in names if hasattr(module, name)), None)
+    known = (getattr(module, name, None) for name in names)
+    own = next((one for one in known if callable(one)), None)
     if own is None:
         return "it is no gated MLP: it has no activation of its own"
     points = torch.linspace(-6, 6, 97, dtype=torch.float64)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import torch
@@ -21,13 +22,14 @@ def is_ternary(values: object) -> bool:
 def pack_linear_layers(model: nn.Module, use_rms_norm: bool = False) -> None:
     """Replaces linear layers by transformers' `BitLinear` with their weights, rounded and packed.
 
-    Layers with a number of outputs that is no multiple of 4 stay as they are.
+    A layer stays as it is if its number of outputs is no multiple of 4, or if the class of the
+    module above it reads its weight, as Mamba does.
     """
     from transformers.integrations.bitnet import BitLinear, pack_weights
 
     layers = [(path, one) for path, one in model.named_modules() if type(one) is nn.Linear]
     for path, layer in layers:
-        if path.rpartition(".")[2] in KEPT or layer.out_features % 4:
+        if path.rpartition(".")[2] in KEPT or layer.out_features % 4 or _is_read(model, path):
             continue
         sizes = (layer.in_features, layer.out_features)
         packed = BitLinear(
@@ -39,6 +41,12 @@ def pack_linear_layers(model: nn.Module, use_rms_norm: bool = False) -> None:
         if layer.bias is not None:
             packed.bias.copy_(layer.bias)
         model.set_submodule(path, packed.to(layer.weight.dtype).eval())
+
+
+def _is_read(model: nn.Module, path: str) -> bool:
+    """Returns whether the class of the module above a layer uses the layer's weight itself."""
+    above, _, name = path.rpartition(".")
+    return f"self.{name}.weight" in inspect.getsource(type(model.get_submodule(above)))
 
 
 def widen(model: Any, dtype: torch.dtype) -> Any:
