@@ -21,7 +21,7 @@ from kernel_gym.packages.models import measure, parity
 from kernel_gym.packages.models.build import ModelError, build, generates, inputs_of, read_config
 from kernel_gym.packages.models.operations import OPERATIONS, Operation
 from kernel_gym.packages.models.replace import replace
-from kernel_gym.packages.models.report import Deployment, Refusal
+from kernel_gym.packages.models.report import Deployment, RefusedCalls
 from kernel_gym.packages.models.sites import Replaced
 from kernel_gym.packages.models.trace import extend_functions, trace
 from kernel_gym.tasks import Problem, TensorArg, get_problem
@@ -188,7 +188,7 @@ def _compared(
     return values | {"phases": tuple(phases), "refusals": tuple(refusals)}
 
 
-def _refusals(phase: str, calls: measure.Calls) -> list[Refusal]:
+def _refusals(phase: str, calls: measure.Calls) -> list[RefusedCalls]:
     """Returns the calls of one pass that ran the model's own code."""
     counts = sorted(calls.refused.items())
-    return [Refusal(phase=phase, reason=reason, calls=count) for reason, count in counts]
+    return [RefusedCalls(phase=phase, reason=reason, calls=count) for reason, count in counts]

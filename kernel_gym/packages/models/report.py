@@ -114,7 +114,7 @@ class Phase(Record):
     note: str = ""
 
 
-class Refusal(Record):
+class RefusedCalls(Record):
     """Calls of replaced places that ran the model's own code, since the package refuses inputs.
 
     Attributes:
@@ -163,7 +163,7 @@ class Deployment(Record):
     closeness: tuple[Closeness, ...] = ()
     tokens: Tokens | None = None
     phases: tuple[Phase, ...] = ()
-    refusals: tuple[Refusal, ...] = ()
+    refusals: tuple[RefusedCalls, ...] = ()
     failure: str = ""
 
     @property
