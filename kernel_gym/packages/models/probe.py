@@ -43,13 +43,13 @@ def choose(traced: TracedModule, operation: Operation, kernel: ModuleType) -> tu
     """Returns the layer that computes what a module does, or why there is none."""
     if operation.activation is not None and (wrong := _activation(traced.module, operation)):
         return "", wrong
-    reasons = []
+    reasons: dict[str, list[str]] = {}
     for layer in operation.layers:
         if not (reason := differs(traced, getattr(kernel.layers, layer), kernel)):
             return layer, ""
-        reasons.append(f"{layer}: {reason}")
+        reasons.setdefault(reason, []).append(layer)
     values = [reason for reason in reasons if OTHER_TYPE not in reason]
-    return "", "; ".join(values or reasons)
+    return "", "; ".join(f"{', '.join(reasons[one])}: {one}" for one in values or reasons)
 
 
 def _activation(module: nn.Module, operation: Operation) -> str:
@@ -128,10 +128,10 @@ def _apart(right: Any, ours: Any) -> str:
     for expected, value in pairs:
         if expected.shape != value.shape:
             return f"the shape {list(value.shape)} for {list(expected.shape)}"
-        if expected.dtype != value.dtype:
-            return f"{OTHER_TYPE} {value.dtype} for {expected.dtype}"
         largest = expected.float().abs().max().item()
         distance = (expected.float() - value.float()).abs().max().item()
         if not distance <= PROBE_TOLERANCE * largest:
             return f"it differs by {distance:.2g} of {largest:.2g}"
+        if expected.dtype != value.dtype:
+            return f"{OTHER_TYPE} {value.dtype} for {expected.dtype}"
     return ""
