@@ -3,7 +3,7 @@
     python -m benchmarks.deployment [--work FOLDER] [--only ARCHITECTURE ...]
 
 One process with a simulated GPU runs a few architectures. What FOLDER holds already is not run
-again. The whole table takes about 15 minutes of one core.
+again. The whole table takes about 40 minutes of one core.
 """
 
 from __future__ import annotations
@@ -104,7 +104,8 @@ def _row(name: str, packages: dict[str, Any]) -> dict[str, Any]:
     decode = name in DECODED
     for package, loaded in packages.items():
         try:
-            deployment = child.compare(loaded, config_of(name), "cuda", "sim:gfx942", decode=decode)
+            config = config_of(name, package)
+            deployment = child.compare(loaded, config, "cuda", "sim:gfx942", decode=decode)
         except InputError as error:
             row[package] = {"error": str(error)}
             continue

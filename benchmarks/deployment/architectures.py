@@ -25,7 +25,7 @@ ARCHITECTURES: dict[str, dict[str, Any]] = {
     "qwen2": {},
     "qwen2_moe": {"shared_expert_intermediate_size": 64},
     "qwen3": {},
-    "qwen3_moe": {},
+    "qwen3_moe": {"norm_topk_prob": True},
     "gemma": {},
     "gemma2": {},
     "phi": {"num_key_value_heads": 4},
@@ -61,6 +61,7 @@ ARCHITECTURES: dict[str, dict[str, Any]] = {
     "modernbert": {},
     "vit": {},
     "siglip_vision_model": {},
+    "qwen2_audio_encoder": {},
 }
 _SECTIONS = {"rope_type": "default", "rope_theta": 1e6, "mrope_section": [4, 6, 6]}
 _BOTH = ["linear_attention", "full_attention"]
@@ -72,7 +73,7 @@ OTHERS: dict[str, dict[str, Any]] = {
     "gemma4_text": {"vocab_size_per_layer_input": 256, "hidden_size_per_layer_input": 32},
     "jamba": {"attn_layer_period": 2, "attn_layer_offset": 1},
     "mamba2": {"num_heads": 8, "head_dim": 32, "n_groups": 1},
-    "qwen2_vl_text": {"rope_parameters": _SECTIONS},
+    "qwen2_vl_text": {"rope_parameters": _SECTIONS, "head_dim": 32},
     "qwen3_next": {"layer_types": _BOTH},
     "qwen3_vl_moe_text": {},
     "swinv2": {
@@ -145,14 +146,17 @@ GATED_GELU = "llama with hidden_act=gelu"
 """A model for the GeGLU with the exact GELU, which few architectures have by default."""
 
 
-def config_of(name: str) -> Any:
-    """Returns the tiny configuration of an architecture.
+def config_of(name: str, problem: str = "") -> Any:
+    """Returns the tiny configuration of an architecture, with what a problem's package needs.
 
     Raises:
         ModelError: transformers has no such model type, or refuses the values.
     """
-    from kernel_gym.packages.models.build import tiny_config
+    from kernel_gym.packages.models.build import fitting, tiny_config
+    from kernel_gym.packages.models.operations import OPERATIONS
 
+    kind, values = name, (ARCHITECTURES | OTHERS | {GATED_GELU: {"hidden_act": "gelu"}})[name]
     if name == GATED_GELU:
-        return tiny_config("llama", hidden_act="gelu")
-    return tiny_config(name, **(ARCHITECTURES | OTHERS)[name])
+        kind = "llama"
+    needed = OPERATIONS[problem].tiny if problem else {}
+    return tiny_config(kind, **(fitting(kind, needed) | values))

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from benchmarks.deployment.architectures import FASTKERNELS, OTHERS
-from benchmarks.deployment.page import COMMAND, RESULTS, ROOT, reasons, stored_table
+from benchmarks.deployment.page import COMMAND, RESULTS, ROOT, places_of, reasons, stored_table
 from benchmarks.marks import filled
 
 PAGE = ROOT / "docs/deploy-fastkernels.md"
@@ -60,29 +60,26 @@ def _counts(known: dict[str, Any]) -> str:
 
 
 def _pairs(known: dict[str, Any]) -> str:
-    """Returns a row for each architecture and operation that was found in it."""
+    """Returns a row for each architecture and operation that was replaced in it."""
     lines = [
-        "| architecture | operation | found | replaced | parity | share, % | alone | in model |",
-        "|---|---|--:|--:|---|--:|--:|--:|",
+        "| architecture | operation | places | parity | share, % | alone | in model |",
+        "|---|---|--:|---|--:|--:|--:|",
     ]
     for name, kind in FASTKERNELS.items():
         for package, cell in known.get(kind, {}).items():
-            if cell.get("sites"):
+            if cell.get("replaced"):
                 lines.append(f"| {name} | `{package}` | {_cells(cell)} |")
     return "\n".join(lines) + "\n"
 
 
 def _cells(cell: dict[str, Any]) -> str:
-    places = sum(len(site["modules"]) for site in cell["sites"])
-    if not cell["replaced"]:
-        return f"{places} | 0 |  |  |  | "
     parity = "fails" if cell["failure"] else "yes" if cell["parity"] else "**no**"
     phases = [one for one in cell["phases"] if one["predicted_gain"]]
     if not phases:
-        return f"{places} | {cell['replaced']} | {parity} |  |  | "
+        return f"{places_of(cell)} | {parity} |  |  | "
     one = phases[0]
     times = f"{100 * one['share']:.1f} | {one['operator_gain']:.2f} | {one['gain']:.3f}"
-    return f"{places} | {cell['replaced']} | {parity} | {times}"
+    return f"{places_of(cell)} | {parity} | {times}"
 
 
 def _left_out(known: dict[str, Any]) -> str:
@@ -101,4 +98,4 @@ def _first_error(packages: dict[str, Any]) -> str:
     """Returns why a model has no operation of a package."""
     texts = [cell.get("error", "") for cell in packages.values()]
     other = [text for text in texts if text and "computed in none" not in text]
-    return other[0].replace("|", "/") if other else "none of the eight operations is in it"
+    return other[0].replace("|", "/") if other else "none of the operations is in it"

@@ -76,18 +76,22 @@ def _table(table: list[dict[str, Any]]) -> str:
     ]
     for row in table:
         cells = [_cell(row["packages"][name]) for name in names]
-        lines.append(f"| {row['architecture']} | {' | '.join(cells)} | {_decoded(row)} |")
+        line = f"| {row['architecture']} | {' | '.join(cells)} | {_decoded(row)} |"
+        lines.append(re.sub(r"\|\s+(?=\|)", "|", line))
     return "\n".join(lines) + "\n"
 
 
 def _cell(cell: dict[str, Any]) -> str:
     if "error" in cell:
         return "" if "computed in none" in cell["error"] else "no model"
-    places = sum(len(site["modules"]) for site in cell["sites"])
-    if not cell["replaced"]:
-        return f"0 of {places}"
-    verdict = "yes" if cell["parity"] else "**no**"
-    return f"{cell['replaced']} of {places}, {verdict}"
+    return (
+        places_of(cell) if cell["parity"] or not cell["replaced"] else f"{places_of(cell)} **no**"
+    )
+
+
+def places_of(cell: dict[str, Any]) -> str:
+    """Returns in how many of the places that were found the package runs."""
+    return f"{cell['replaced']}/{sum(len(site['modules']) for site in cell['sites'])}"
 
 
 def _decoded(row: dict[str, Any]) -> str:
@@ -144,6 +148,8 @@ def reasons(table: list[dict[str, Any]]) -> str:
         )
         if cell.get("replaced") and not cell["parity"] and not cell["failure"]:
             texts.append(_disparity(cell))
+        refused = {one["reason"] for one in cell.get("refusals", ())}
+        texts += [f"calls that run the model's own code: {one}" for one in sorted(refused)]
         for text in dict.fromkeys(_general(text, architecture) for text in texts):
             groups[package, text].append(architecture)
     lines = ["| package | reason | architectures |", "|---|---|---|"]
@@ -164,5 +170,6 @@ def _general(text: str, architecture: str) -> str:
     """Returns a reason without names and numbers of one model."""
     text = re.sub(r"\b\w+(?=: its forward method)", "the module above it", text)
     text = re.sub(r"it differs by .*?(?=;|$)", "other values", text)
+    text = re.sub(r"it takes \d+ arguments?", "it takes other arguments", text)
     text = text.replace(f"{architecture}: ", "").replace("|", "/")
     return re.sub(r"\[[\d, ]+\]", "[...]", text)

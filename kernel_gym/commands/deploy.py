@@ -71,6 +71,11 @@ def _show(deployment: Deployment) -> None:
         lines.append(_tokens_line(deployment.tokens))
     for phase in deployment.phases:
         lines += _phase_lines(phase)
+    for refusal in deployment.refusals:
+        calls = f"{refusal.calls} calls of replaced places ran the model's own code"
+        lines.append(f"  {refusal.phase}: {calls}: {refusal.reason}")
+    if deployment.failure:
+        lines.append(f"  the model failed: {deployment.failure}")
     lines.append(f"  parity: {'yes' if deployment.parity else 'NO'}")
     for line in lines:
         console.print(line, markup=False, highlight=False, soft_wrap=True)

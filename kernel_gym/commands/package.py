@@ -49,6 +49,10 @@ def make(
     ],
     task_id: Annotated[str, typer.Option("--task", "-t", help="The task.")],
     out: Annotated[Path, typer.Option(help="The folder of the package: new or empty.")],
+    backward: Annotated[
+        Path | None,
+        typer.Option(help="A package whose kernel computes the gradient.", exists=True),
+    ] = None,
     device: DeviceOption = "auto",
     seed: SeedOption = None,
     json: JsonOption = False,
@@ -60,6 +64,7 @@ def make(
     from kernel_gym.devices import describe
     from kernel_gym.packages import write_package
     from kernel_gym.packages.evidence import evidence_of
+    from kernel_gym.packages.verify import packaged_kernel
     from kernel_gym.tasks import get_task
 
     with one_line_errors():
@@ -71,7 +76,11 @@ def make(
             evaluation, judge = _judged(task, source, device, seed), device
         architecture = describe(judge).spec.arch
         evidence = evidence_of(task, evaluation, source, judge, architecture)
-        complete = write_package(out, task, source, evidence)
+        inner = ""
+        if backward is not None:
+            inner, gradient = packaged_kernel(backward)
+            evidence = evidence.model_copy(update={"backward": gradient})
+        complete = write_package(out, task, source, evidence, inner)
     _show(out, complete, json)
 
 

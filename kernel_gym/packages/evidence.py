@@ -52,6 +52,7 @@ class Evidence(Record):
         record_sha256: Digest of the whole record, as JSON of its fields.
         versions: Versions of what judged, by name.
         files: Digests of the package's files, by path.
+        backward: The evidence of the kernel that computes the gradient; None without one.
     """
 
     evidence_version: int = EVIDENCE_VERSION
@@ -70,6 +71,7 @@ class Evidence(Record):
     record_sha256: str
     versions: dict[str, str]
     files: dict[str, str] = Field(default_factory=dict)
+    backward: Evidence | None = None
 
     @property
     def backend(self) -> str:

@@ -40,6 +40,8 @@ class OperatorFacts:
         names: The parameters, as text.
         tensors: The tensor arguments.
         floats: The floating-point arguments, each with its dtype by name.
+        types: The same of all tensor arguments.
+        axes_counts: How many axes each tensor argument has; None where its task says it in words.
         shapes: The sizes of each tensor argument, as integer expressions of the arguments; None
             where its task states them in words, or no argument states one of them.
         scalars: The scalar arguments.
@@ -62,6 +64,8 @@ class OperatorFacts:
     names: str
     tensors: tuple[str, ...]
     floats: tuple[tuple[str, str], ...]
+    types: tuple[tuple[str, str], ...]
+    axes_counts: list[int | None]
     shapes: tuple[str | None, ...]
     scalars: tuple[str, ...]
     kinds: tuple[str, ...]
@@ -112,6 +116,8 @@ def operator_facts(problem: Problem, language: str) -> OperatorFacts:
         names=", ".join(arg.name for arg in problem.args),
         tensors=tuple(arg.name for arg in tensors),
         floats=tuple((a.name, str(a.dtype)) for a in tensors if a.dtype.is_floating_point),
+        types=tuple((arg.name, str(arg.dtype)) for arg in tensors),
+        axes_counts=[axes_of(arg) for arg in tensors],
         shapes=tuple(_shape(arg, stated) for arg in tensors),
         scalars=tuple(arg.name for arg in problem.args if isinstance(arg, ScalarArg)),
         kinds=tuple(_type(arg).lower() for arg in problem.args),

@@ -73,23 +73,28 @@ def verify(folder: Path, device: str = "", seed: int | None = None) -> Verificat
     evidence = read_evidence(folder)
     if changed := changed_files(folder, evidence):
         raise PackageError(f"{folder}: {'; '.join(changed)}: the package was changed")
-    task = get_task(evidence.task)
-    source = _source(folder, f"{kernel_folder(evidence)}/{CANDIDATES[task.language]}", evidence)
+    task, backward = get_task(evidence.task), evidence.backward
+    source = kernel_source(folder, evidence)
+    inner = kernel_source(folder, backward, "/backward") if backward else ""
     judge = device or evidence.device
+    differences = [*_files_not_written(folder, task, source, evidence, inner)]
     with Evaluator(device=judge, seed=seed) as evaluator:
         evaluation = evaluator.evaluate(task, source)
-    differences = (
-        *_files_not_written(folder, task, source, evidence),
-        *_differences(evidence, evaluation, describe(judge).spec.arch),
-    )
-    return Verification(evidence, evaluation, differences, _statements(evidence, evaluation))
+        differences += _differences(evidence, evaluation, describe(judge).spec.arch)
+        if backward is not None:
+            again = evaluator.evaluate(get_task(backward.task), inner)
+            wrong = _differences(backward, again, describe(judge).spec.arch)
+            differences += [f"{backward.task}: {difference}" for difference in wrong]
+    return Verification(evidence, evaluation, tuple(differences), _statements(evidence, evaluation))
 
 
-def _files_not_written(folder: Path, task: Task, source: str, evidence: Evidence) -> Iterator[str]:
+def _files_not_written(
+    folder: Path, task: Task, source: str, evidence: Evidence, inner: str
+) -> Iterator[str]:
     """Writes the package again from its evidence, and yields the files that differ."""
     with tempfile.TemporaryDirectory(prefix="kernel-gym-verify-") as held:
         again = Path(held) / "package"
-        files = write_package(again, task, source, evidence).files
+        files = write_package(again, task, source, evidence, inner).files
         for name in sorted(files.keys() | evidence.files.keys()):
             equal = files.get(name) == evidence.files.get(name) or name == EXAMPLE
             if not equal and not _same_wheel(folder / name, again / name):
@@ -109,9 +114,19 @@ def _same_wheel(one: Path, other: Path) -> bool:
         return False
 
 
-def _source(folder: Path, name: str, evidence: Evidence) -> str:
-    """Returns the text of the kernel, to the byte."""
-    if name not in evidence.files:
+def kernel_source(folder: Path, evidence: Evidence, inside: str = "") -> str:
+    """Returns the text of a kernel, to the byte.
+
+    Args:
+        folder: The package.
+        evidence: What it says of the kernel.
+        inside: The folder of the kernel in the variant for GPUs.
+
+    Raises:
+        PackageError: There is no such file, or it is another one.
+    """
+    name = f"{kernel_folder(evidence)}{inside}/{CANDIDATES[get_task(evidence.task).language]}"
+    if not (folder / name).is_file():
         raise PackageError(f"{folder}: the evidence states no {name}, expected the kernel")
     content = (folder / name).read_bytes()
     if sha256(content) != evidence.source_sha256:
@@ -120,6 +135,18 @@ def _source(folder: Path, name: str, evidence: Evidence) -> str:
         return content.decode()
     except UnicodeDecodeError:
         raise PackageError(f"{folder}: {name} is no UTF-8 text") from None
+
+
+def packaged_kernel(folder: Path) -> tuple[str, Evidence]:
+    """Returns the source and the evidence of a package, to put the kernel into another package.
+
+    Raises:
+        PackageError: The package is malformed or was changed.
+    """
+    evidence = read_evidence(folder)
+    if changed := changed_files(folder, evidence):
+        raise PackageError(f"{folder}: {'; '.join(changed)}: the package was changed")
+    return kernel_source(folder, evidence), evidence.model_copy(update={"files": {}})
 
 
 def changed_files(folder: Path, evidence: Evidence) -> list[str]:

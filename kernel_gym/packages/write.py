@@ -4,6 +4,7 @@ README.md, evidence.json   what was judged, where, and what it gave
 build/torch-rocm/          the kernel, its operator, plain PyTorch beside it, layers of models,
                            plug-ins for inference engines; for NVIDIA build/torch-cuda/
 build/torch-cpu/           plain PyTorch alone
+  backward/                the kernel of the gradient, if there is one, as an operator of its own
 dist/*.whl                 the same as build/torch-rocm, to install with pip
 tests/                     tests of the operator, with an example call
 """
@@ -24,10 +25,28 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from kernel_gym.packages.engines import CLASSES, RELEASES, SGLANG, VLLM
 from kernel_gym.packages.evidence import EVIDENCE, Evidence, PackageError, sha256
 from kernel_gym.packages.operator import OperatorFacts, axes_of, operator_facts
-from kernel_gym.tasks import Problem, Scale, Task, TensorArg, make_inputs, train_workloads
+from kernel_gym.records import source_digest
+from kernel_gym.tasks import (
+    Problem,
+    Scale,
+    Task,
+    TensorArg,
+    get_task,
+    make_inputs,
+    train_workloads,
+)
 
 TEMPLATES = Path(__file__).with_name("template")
 FALLBACK = "build/torch-cpu"
+BACKWARD: dict[str, str] = {
+    "rms_norm": "rms_norm_backward",
+    "layer_norm": "layer_norm_backward",
+    "softmax": "softmax_backward",
+    "gather_rows": "embedding_backward",
+}
+"""Problems with one whose kernel can compute their gradient: both have the same types."""
+ALONE = ("metadata.json", "layers.py", "engines.py")
+"""Files of a package that one inside another package has not."""
 CANDIDATES = {"triton": "candidate.py", "hip": "candidate.hip"}
 GATED: dict[str, dict[str, object]] = {
     "swiglu": {"layer": "SwiGLUMLP", "first": "gate_proj", "second": "up_proj", "packed": True},
@@ -47,7 +66,9 @@ LICENSE = "Apache-2.0"
 """The licence of start kernels, which submissions usually derive from."""
 
 
-def write_package(folder: Path, task: Task, source: str, evidence: Evidence) -> Evidence:
+def write_package(
+    folder: Path, task: Task, source: str, evidence: Evidence, backward_source: str = ""
+) -> Evidence:
     """Writes a package into a new folder. A failure leaves nothing behind.
 
     Args:
@@ -55,21 +76,31 @@ def write_package(folder: Path, task: Task, source: str, evidence: Evidence) -> 
         task: The task that was judged.
         source: The kernel's source.
         evidence: What its record says.
+        backward_source: The source of the kernel of the gradient, if the evidence has one.
 
     Returns:
         The evidence with digests of all files.
 
     Raises:
-        PackageError: The folder is not empty, or the task's operation cannot be an operator.
+        PackageError: The folder is not empty, the task's operation cannot be an operator, or the
+            kernel of the gradient is none of this operation.
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise PackageError(f"{folder} exists: expected a new or an empty folder")
     problem = task.problem
     facts = operator_facts(problem, task.language)
+    contents = _contents(problem, facts, source, evidence)
+    if evidence.backward is not None:
+        if evidence.backward.architecture != evidence.architecture:
+            raise PackageError(
+                f"{task.id} was judged on {evidence.architecture}, and the kernel of its gradient on "
+                f"{evidence.backward.architecture}: expected the same"
+            )
+        contents |= _backward_contents(problem, evidence.backward, backward_source)
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as held:
         draft = Path(held) / "package"
-        for path, data in _contents(problem, facts, source, evidence).items():
+        for path, data in contents.items():
             (draft / path).parent.mkdir(parents=True, exist_ok=True)
             (draft / path).write_bytes(data)
         kernel = kernel_folder(evidence)
@@ -108,6 +139,7 @@ def _contents(
         "evidence": evidence,
         "module": module_name(facts),
         "layers": bool(layers),
+        "backward": BACKWARD.get(problem.name, "") if evidence.backward else "",
     }
     reference = problem.reference_source()
     kernel = {
@@ -115,6 +147,7 @@ def _contents(
         CANDIDATES[facts.language]: source,
         "dispatch.py": _template("dispatch.py"),
         "facts.json": _facts_json(problem, evidence),
+        "inputs.py": _template("inputs.py"),
         "metadata.json": _metadata(problem, evidence.backend),
         "reference.py": reference,
     }
@@ -122,6 +155,7 @@ def _contents(
         kernel["hip_library.py"] = _template("hip_library.py")
     fallback = {
         "__init__.py": pages.get_template("fallback.py.jinja").render(values),
+        "inputs.py": _template("inputs.py"),
         "metadata.json": _metadata(problem, "cpu"),
         "reference.py": reference,
     }
@@ -141,6 +175,23 @@ def _contents(
 def kernel_folder(evidence: Evidence) -> str:
     """Returns the folder of the kernel's variant in a package."""
     return f"build/torch-{evidence.backend}"
+
+
+def _backward_contents(problem: Problem, evidence: Evidence, source: str) -> dict[str, bytes]:
+    """Returns the files of the kernel that computes the gradient of a problem, by path."""
+    task = get_task(evidence.task)
+    expected = BACKWARD.get(problem.name, "no kernel")
+    if task.problem.name != expected:
+        raise PackageError(
+            f"{problem.name}: its gradient takes {expected}, found {task.problem.name}"
+        )
+    if source_digest(source) != evidence.source_sha256:
+        raise PackageError(f"{task.id}: the source is not the one that the evidence speaks of")
+    files = _contents(task.problem, operator_facts(task.problem, task.language), source, evidence)
+    kernel = kernel_folder(evidence)
+    own = {path.removeprefix(f"{kernel}/"): data for path, data in files.items() if kernel in path}
+    inner = {f"{kernel}/backward/{name}": own[name] for name in own if name not in ALONE}
+    return inner | {f"{kernel}/gradient.py": _template(f"gradients/{problem.name}.py").encode()}
 
 
 def layers_source(problem: str) -> str:

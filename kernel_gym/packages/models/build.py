@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from kernel_gym.errors import InputError
+from kernel_gym.packages.models.quantised import is_ternary, pack_linear_layers
 
 SEED = 0
 MAX_CONFIG_BYTES = 1 << 20
@@ -34,6 +36,7 @@ TINY: dict[str, int] = {
     "n_heads": 4,
     "n_layers": 2,
     "max_seq_len": 512,
+    "max_source_positions": 32,
     "num_layers": 2,
     "moe_intermediate_size": 64,
     "num_experts": 4,
@@ -61,11 +64,14 @@ class ModelError(InputError, ValueError):
     """A model cannot be built. The message says which, and why."""
 
 
-def read_config(text: str) -> Any:
+def read_config(text: str, tiny: Mapping[str, Any] | None = None) -> Any:
     """Returns the configuration of a model.
+
+    A file may ask for BitNet's packed weights; models are built without any other quantization.
 
     Args:
         text: A `config.json`, a folder with one, or a model type, such as `llama`, for a tiny one.
+        tiny: Further values of a tiny one, where its configuration has them.
 
     Raises:
         ModelError: There is no such file or model type, or transformers refuses the values.
@@ -74,7 +80,7 @@ def read_config(text: str) -> Any:
     path = path / "config.json" if path.is_dir() else path
     if path.suffix == ".json" or path.is_file():
         return _made(*_read(path))
-    return tiny_config(text)
+    return tiny_config(text, **fitting(text, tiny or {}))
 
 
 def _read(path: Path) -> tuple[str, dict[str, Any]]:
@@ -86,7 +92,8 @@ def _read(path: Path) -> tuple[str, dict[str, Any]]:
         raise ModelError(f"{path}: {error}") from None
     if not isinstance(values, dict) or not isinstance(values.get("model_type"), str):
         raise ModelError(f"{path}: found no model_type, expected a configuration of a model")
-    values.pop("quantization_config", None)
+    if not is_ternary(values.get("quantization_config")):
+        values.pop("quantization_config", None)
     return values.pop("model_type"), values
 
 
@@ -102,6 +109,16 @@ def tiny_config(model_type: str, **values: Any) -> Any:
     names = {name for name in TINY if name in known and name not in aliases}
     sizes = {name: TINY[name] for name in names if known[name] is not None}
     return _made(model_type, sizes | NO_TOKEN | values)
+
+
+def fitting(model_type: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns those values that a model type has, and a quantization, which all have."""
+    known = _made(model_type, {}).to_dict()
+    return {
+        name: value
+        for name, value in values.items()
+        if known.get(name) is not None or name == "quantization_config"
+    }
 
 
 def _made(model_type: str, values: dict[str, Any]) -> Any:
@@ -144,6 +161,9 @@ def build(config: Any, dtype: torch.dtype, attention: str) -> torch.nn.Module:
     except Exception as error:
         raise ModelError(f"{config.model_type}: {_line(error)}") from None
     _draw_vectors(model)
+    quantization = getattr(config, "quantization_config", None) or {}
+    if is_ternary(quantization):
+        pack_linear_layers(model, bool(quantization.get("use_rms_norm")))
     return model
 
 
@@ -174,7 +194,7 @@ def inputs_of(model: Any, batch: int, tokens: int) -> dict[str, torch.Tensor]:
     """Returns a batch of random inputs on the CPU.
 
     Raises:
-        ModelError: The model takes neither token ids nor pixels.
+        ModelError: The model takes neither token ids nor pixels nor spectra.
     """
     generator = torch.Generator().manual_seed(SEED + 1)
     config = model.config
@@ -184,9 +204,14 @@ def inputs_of(model: Any, batch: int, tokens: int) -> dict[str, torch.Tensor]:
         sides = size if isinstance(size, (list, tuple)) else (size, size)
         shape = (batch, config.num_channels, *sides)
         return {name: torch.randn(shape, generator=generator).to(model.dtype)}
+    if name == "input_features" and hasattr(config, "num_mel_bins"):
+        shape = (batch, config.num_mel_bins, 2 * config.max_source_positions)
+        return {name: torch.randn(shape, generator=generator).to(model.dtype)}
     vocabulary = getattr(config.get_text_config(), "vocab_size", None)
     if name != "input_ids" or not vocabulary:
-        raise ModelError(f"{config.model_type}: takes {name}, expected token ids or pixels")
+        raise ModelError(
+            f"{config.model_type}: takes {name}, expected token ids, pixels or spectra"
+        )
     low = 3 if vocabulary > 6 else 0  # the first ones are often special
     ids = torch.randint(low, vocabulary, (batch, tokens), generator=generator)
     values = {name: ids, "attention_mask": torch.ones_like(ids)}

@@ -19,9 +19,9 @@ from kernel_gym.errors import InputError
 from kernel_gym.packages.evidence import Evidence, read_evidence
 from kernel_gym.packages.models import measure, parity
 from kernel_gym.packages.models.build import ModelError, build, generates, inputs_of, read_config
-from kernel_gym.packages.models.operations import OPERATIONS
+from kernel_gym.packages.models.operations import OPERATIONS, Operation
 from kernel_gym.packages.models.replace import replace
-from kernel_gym.packages.models.report import Deployment
+from kernel_gym.packages.models.report import Deployment, RefusedCalls
 from kernel_gym.packages.models.sites import Replaced
 from kernel_gym.packages.models.trace import extend_functions, trace
 from kernel_gym.tasks import Problem, TensorArg, get_problem
@@ -38,6 +38,16 @@ class Loaded:
     folder: Path
     kernel: ModuleType
     backend: str
+
+    @property
+    def problem(self) -> Problem:
+        """The problem of its task."""
+        return get_problem(self.evidence.task.split("/")[1])
+
+    @property
+    def operation(self) -> Operation:
+        """The operation of models that the problem is."""
+        return OPERATIONS[self.problem.name]
 
 
 def main() -> None:
@@ -60,7 +70,8 @@ def run(package: str, model: str, device: str, name: str) -> Deployment:
         device: A device of PyTorch.
         name: The name of the device in the report.
     """
-    return compare(load(Path(package), device), read_config(model), device, name)
+    loaded = load(Path(package), device)
+    return compare(loaded, read_config(model, loaded.operation.tiny), device, name)
 
 
 def load(package: Path, device: str) -> Loaded:
@@ -75,6 +86,7 @@ def load(package: Path, device: str) -> Loaded:
     return Loaded(evidence, package, kernel, backend)
 
 
+@torch.compiler.set_stance("force_eager")
 def compare(loaded: Loaded, config: Any, device: str, name: str, decode: bool = True) -> Deployment:
     """Returns the deployment of a loaded package in the model of a configuration.
 
@@ -88,8 +100,7 @@ def compare(loaded: Loaded, config: Any, device: str, name: str, decode: bool = 
     Raises:
         ModelError: The model cannot be built, or the operation is in none of its modules.
     """
-    problem = get_problem(loaded.evidence.task.split("/")[1])
-    dtype = _dtype(problem)
+    problem, dtype = loaded.problem, _dtype(loaded)
     model: Any = build(config, dtype, "eager" if problem.name == "softmax" else "sdpa")
     inputs = inputs_of(model, BATCH, PROMPT)
     if problem.name == "cross_entropy" and generates(model):
@@ -108,7 +119,7 @@ def compare(loaded: Loaded, config: Any, device: str, name: str, decode: bool = 
         "sites": tuple(replaced.sites),
     }
     if replaced.turn_on:
-        operator = measure.Operator(loaded.kernel, problem.entry, OPERATIONS[problem.name])
+        operator = measure.Operator(loaded.kernel, problem.entry, loaded.operation)
         try:
             values |= _compared(replaced, inputs, device, clock, operator, decode)
         except Exception as error:  # of the model's code or the package's: a result, not a crash
@@ -126,14 +137,15 @@ def _longer(model: Any, inputs: dict[str, Tensor], device: str) -> dict[str, Ten
     return {key: value.to(device) for key, value in longer.items()}
 
 
-def _dtype(problem: Problem) -> torch.dtype:
-    """Returns the type of the package's first tensor with floats, which the model gets."""
-    tensors = (arg for arg in problem.args if isinstance(arg, TensorArg))
-    return next(arg.dtype for arg in tensors if arg.dtype.is_floating_point)
+def _dtype(loaded: Loaded) -> torch.dtype:
+    """Returns the type of the model: that of the package's first tensor of floats by default."""
+    tensors = (arg for arg in loaded.problem.args if isinstance(arg, TensorArg))
+    first = (arg.dtype for arg in tensors if arg.dtype.is_floating_point)
+    return loaded.operation.dtype or next(first)
 
 
 def _replaced(loaded: Loaded, problem: Problem, model: Any, inputs: dict[str, Tensor]) -> Replaced:
-    functions = OPERATIONS[problem.name].functions
+    functions = loaded.operation.functions
     if functions:
         extend_functions(model, functions)
     try:
@@ -168,16 +180,28 @@ def _compared(
     right = parity.outputs_of(truth, parity.cast(inputs, truth.dtype))
     model.to(device)
     there = {key: value.to(device) for key, value in inputs.items()}
+    with measure.recorded(operator.kernel) as calls:
+        closeness = parity.closeness(replaced, there, right)
     values: dict[str, Any] = {
         "yardstick": str(truth.dtype).removeprefix("torch."),
-        "closeness": parity.closeness(replaced, there, right),
+        "closeness": closeness,
     }
+    refusals = _refusals("gradients", calls)
     name = "loss" if "labels" in inputs else "prefill"
     timed = there if clock.modelled else _longer(model, there, device)
-    phases = [measure.forward_phase(name, replaced, timed, clock, operator)]
+    phase, calls = measure.forward_phase(name, replaced, timed, clock, operator)
+    phases = [phase]
+    refusals += _refusals(name, calls)
     if decode:
-        phase, original, ours = measure.decode_phase(replaced, there, clock, operator)
+        phase, calls, (original, ours) = measure.decode_phase(replaced, there, clock, operator)
         phases.append(phase)
+        refusals += _refusals("decode", calls)
         prompt = original.shape[1] - parity.STEPS
         values["tokens"] = parity.compare_tokens(original, ours, prompt, truth, model)
-    return values | {"phases": tuple(phases)}
+    return values | {"phases": tuple(phases), "refusals": tuple(refusals)}
+
+
+def _refusals(phase: str, calls: measure.Calls) -> list[RefusedCalls]:
+    """Returns the calls of one pass that ran the model's own code."""
+    counts = sorted(calls.refused.items())
+    return [RefusedCalls(phase=phase, reason=reason, calls=count) for reason, count in counts]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -67,11 +68,29 @@ class DeviceClock:
 
 @dataclass
 class Calls:
-    """Calls of a package's operator: an example and the number for each set of shapes."""
+    """Calls of a package's operator: an example and the number for each set of shapes.
+
+    Attributes:
+        examples: Arguments.
+        counts: Calls.
+        log: The package's count of calls that ran the model's own code, by reason.
+        refused: Those of the pass that was recorded.
+        recording: Whether calls are noted now.
+    """
 
     examples: dict[object, tuple[Any, ...]] = field(default_factory=dict)
     counts: dict[object, int] = field(default_factory=dict)
+    log: Counter[str] = field(default_factory=Counter)
+    refused: Counter[str] = field(default_factory=Counter)
     recording: bool = True
+
+    def restart(self) -> None:
+        """Forgets what was refused before."""
+        self.refused = Counter(self.log)
+
+    def stop(self) -> None:
+        """Ends the recording."""
+        self.refused = self.log - self.refused
 
     def add(self, arguments: tuple[Any, ...]) -> None:
         """Notes a call."""
@@ -87,8 +106,9 @@ class Calls:
 
 @contextmanager
 def recorded(kernel: ModuleType) -> Iterator[Calls]:
-    """Records the calls of a package's operator by its layers."""
-    operator, calls = kernel.layers.operator, Calls()
+    """Records the calls of a package's operator by its layers, and those that it refuses."""
+    operator, calls = kernel.layers.operator, Calls(log=kernel.inputs.REFUSED)
+    calls.restart()
 
     def record(*arguments: Any) -> Any:
         calls.add(arguments)
@@ -98,6 +118,7 @@ def recorded(kernel: ModuleType) -> Iterator[Calls]:
     try:
         yield calls
     finally:
+        calls.stop()
         kernel.layers.operator = operator
 
 
@@ -107,8 +128,8 @@ def forward_phase(
     inputs: Mapping[str, Tensor],
     clock: DeviceClock,
     operator: Operator,
-) -> Phase:
-    """Returns the times of one forward pass without gradients."""
+) -> tuple[Phase, Calls]:
+    """Returns the times of one forward pass without gradients, and the calls of the package."""
 
     def run() -> float:
         began = clock.now()
@@ -121,7 +142,7 @@ def forward_phase(
         run()
     pairs = [(run(), _with_package(replaced, run)) for _ in range(clock.pairs)]
     tokens = next(iter(inputs.values())).shape[:2].numel() if "input_ids" in inputs else 0
-    return operator.phase(name, tokens, pairs, calls, clock)
+    return operator.phase(name, tokens, pairs, calls, clock), calls
 
 
 def _with_package(replaced: Replaced, run: Callable[[], float]) -> float:
@@ -149,8 +170,8 @@ def generate(model: Any, inputs: Mapping[str, Tensor], clock: DeviceClock) -> tu
 
 def decode_phase(
     replaced: Replaced, inputs: Mapping[str, Tensor], clock: DeviceClock, operator: Operator
-) -> tuple[Phase, Tensor, Tensor]:
-    """Returns the times of decoding, and the sequences without and with the package."""
+) -> tuple[Phase, Calls, tuple[Tensor, Tensor]]:
+    """Returns the times of decoding, the calls, and sequences without and with the package."""
     model = replaced.model
     original, _ = generate(model, inputs, clock)
     with replaced.package(), recorded(operator.kernel) as calls:
@@ -159,6 +180,8 @@ def decode_phase(
         def count(*_: object) -> None:
             passes[0] += 1
             calls.recording = passes[0] > 1
+            if passes[0] == 2:
+                calls.restart()
 
         handle = model.register_forward_pre_hook(count)
         ours, _ = generate(model, inputs, clock)
@@ -169,7 +192,7 @@ def decode_phase(
 
     pairs = [(run(), _with_package(replaced, run)) for _ in range(clock.pairs)]
     tokens = len(original) * (STEPS - 1)
-    return operator.phase("decode", tokens, pairs, calls, clock), original, ours
+    return operator.phase("decode", tokens, pairs, calls, clock), calls, (original, ours)
 
 
 @dataclass(frozen=True)

@@ -24,14 +24,18 @@ class Operation:
         functions: Functions in the files of models that compute the operation, with their names in
             transformers' mapping of kernels.
         activation: The activation that a gated MLP must have, in fp64.
+        dtype: The type of models; None for that of the package's first tensor of floats.
+        tiny: Sizes and settings that tiny models need to have the operation.
     """
 
     signatures: tuple[frozenset[str], ...]
     layers: tuple[str, ...]
-    plain: Callable[..., Tensor]
+    plain: Callable[..., Any]
     prepare: Callable[..., tuple[Any, ...]] = lambda *arguments: arguments
     activation: Callable[[Tensor], Tensor] | None = None
     functions: Mapping[str, str] = field(default_factory=dict)
+    dtype: torch.dtype | None = None
+    tiny: Mapping[str, Any] = field(default_factory=dict)
 
 
 def _rms_norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
@@ -78,6 +82,43 @@ def _layer_norm(x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> Tensor:
     return F.layer_norm(x, (x.shape[-1],), weight, bias, eps)
 
 
+def _gather_rows(table: Tensor, ids: Tensor) -> Tensor:
+    return F.embedding(ids, table)
+
+
+def _conv1d(x: Tensor, weight: Tensor, bias: Tensor, stride: int) -> Tensor:
+    return F.conv1d(x, weight, bias, stride, weight.shape[2] // 2)
+
+
+def _causal_conv1d(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    channels, taps = weight.shape
+    padded = F.conv1d(x, weight[:, None], bias, padding=taps - 1, groups=channels)
+    return F.silu(padded[:, :, : x.shape[2]])
+
+
+def _route(logits: Tensor, top_k: int) -> tuple[Tensor, Tensor]:
+    best, experts = torch.topk(F.softmax(logits, dim=-1), top_k, dim=-1)
+    return best / best.sum(dim=-1, keepdim=True), experts
+
+
+def _attention(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
+    return F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=scale, enable_gqa=True)
+
+
+def _by_rows(x: Tensor, x_scale: Tensor, code: Tensor, w_scale: float) -> tuple[Any, ...]:
+    """Packs ternary weights as transformers does: a byte has one column of four rows."""
+    codes = torch.stack([(code >> 2 * place) & 3 for place in range(4)], 2).flatten(1)
+    parts = codes.chunk(4)
+    return x, x_scale, parts[0] | parts[1] << 2 | parts[2] << 4 | parts[3] << 6, w_scale
+
+
+def _bit_linear(x: Tensor, x_scale: Tensor, packed: Tensor, w_scale: float) -> Tensor:
+    weight = torch.cat([(packed >> 2 * place) & 3 for place in range(4)]).to(torch.bfloat16) - 1
+    return F.linear(x.to(torch.bfloat16), weight) * (x_scale[:, None] * w_scale).to(torch.bfloat16)
+
+
+_CONVOLUTIONS = {"causal_conv1d_fn": "causal_conv1d_fn"}
+_FUSED = "_scaled_dot_product_flash_attention_for_cpu"
 _FUNCTIONS = {"apply_rotary_pos_emb": "rotary_pos_emb"}
 _RMS = (frozenset({"rsqrt", "mean"}), frozenset({"_fused_rms_norm"}))
 _GATED = {
@@ -105,5 +146,33 @@ OPERATIONS: dict[str, Operation] = {
         functions=_FUNCTIONS,
     ),
     "cross_entropy": Operation((frozenset({"nll_loss_forward"}),), (), _cross_entropy),
+    "gather_rows": Operation((frozenset({"embedding"}),), ("Embedding",), _gather_rows),
+    "conv1d": Operation((frozenset({"convolution"}),), ("Conv1d",), _conv1d),
+    "causal_conv1d": Operation(
+        (frozenset({"convolution", "silu"}),),
+        ("CausalConv1d",),
+        _causal_conv1d,
+        functions=_CONVOLUTIONS,
+    ),
+    "moe_topk_softmax": Operation(
+        (frozenset({"topk", "_softmax"}),),
+        ("TopKRouter", "TopKRouterWideWeights", "TopKRouterWideLogits"),
+        _route,
+        dtype=torch.float16,
+    ),
+    "gqa_attention": Operation(
+        (frozenset({_FUSED}), frozenset({"_safe_softmax"}), frozenset({"_softmax", "bmm"})),
+        (),
+        _attention,
+        tiny={"head_dim": 64},
+    ),
+    "bitnet_matmul": Operation(
+        (frozenset({"round", "clamp", "mm"}), frozenset({"round", "clamp", "addmm"})),
+        ("BitLinear",),
+        _bit_linear,
+        _by_rows,
+        dtype=torch.bfloat16,
+        tiny={"quantization_config": {"quant_method": "bitnet", "linear_class": "bitlinear"}},
+    ),
 }
 """By the name of the problem."""

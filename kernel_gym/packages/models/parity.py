@@ -11,8 +11,10 @@ import torch
 from torch import Tensor
 
 from kernel_gym.packages.models.build import inputs_of
+from kernel_gym.packages.models.quantised import widen
 from kernel_gym.packages.models.report import Closeness, Tokens
 from kernel_gym.packages.models.sites import Replaced
+from kernel_gym.packages.models.trace import first_of
 
 STEPS = 64
 """Greedy tokens that have to be equal, as FastKernels asks (arXiv 2605.23215)."""
@@ -46,7 +48,7 @@ def outputs_of(model: Any, inputs: Mapping[str, Tensor]) -> Outputs:
     with torch.enable_grad():
         model.zero_grad()
         result = model(**inputs)
-        output = result.loss if "labels" in inputs else _first(result)
+        output = result.loss if "labels" in inputs else first_of(result)
         generator = torch.Generator().manual_seed(2)
         drawn = torch.randn(output.shape, generator=generator)
         (output * drawn.to(output.device, output.dtype)).sum().backward()
@@ -60,11 +62,11 @@ def outputs_of(model: Any, inputs: Mapping[str, Tensor]) -> Outputs:
 @torch.no_grad()
 def truth_of(model: Any, inputs: Mapping[str, Tensor]) -> Any:
     """Returns a copy of a model in fp64, or in fp32 if an operator of it has no fp64."""
-    wide = copy.deepcopy(model).double()
+    wide = widen(copy.deepcopy(model), torch.float64)
     try:
         wide(**cast(inputs, torch.float64))
     except RuntimeError:
-        return copy.deepcopy(model).float()
+        return widen(copy.deepcopy(model), torch.float32)
     return wide
 
 
@@ -168,9 +170,3 @@ def compare_tokens(original: Tensor, ours: Tensor, prompt: int, truth: Any, mode
         margin = (right.max() - right[int(ours[row, prompt + equal])]).item()
         error = (rounded - right).abs().max().item()
     return Tokens(steps=steps, requests=len(original), equal=equal, margin=margin, error=error)
-
-
-def _first(result: Any) -> Tensor:
-    """Returns logits, or the last hidden state of a model without."""
-    logits = getattr(result, "logits", None)
-    return result[0] if logits is None else logits

@@ -15,12 +15,14 @@ from kernel_gym.packages.models.special import (
     replace_attention,
     replace_in_decoder_layers,
     replace_loss,
+    replace_whole_attention,
 )
 from kernel_gym.packages.models.trace import TracedModule, by_class, matches
 
 SPECIAL = {
     "softmax": replace_attention,
     "cross_entropy": replace_loss,
+    "gqa_attention": replace_whole_attention,
     "add_rms_norm": replace_in_decoder_layers,
 }
 
@@ -64,12 +66,8 @@ def _layers(
     signature = dict((id(one), operators) for one, operators in sites)
     chosen: dict[str, list[TracedModule]] = {}
     for group in by_class([one for one, _ in sites]).values():
-        layer, reason = choose(group[0], operation, kernel)
-        same = [one for one in group if alike(one.module, group[0].module)]
-        others = [one for one in group if one not in same]
-        for part in (same, *([other] for other in others)):
-            if part is not same:
-                layer, reason = choose(part[0], operation, kernel)
+        for part in _parts(group):
+            layer, reason = choose(part[0], operation, kernel)
             mechanism = "kernels.kernelize" if layer else ""
             values = {"replaced_by": layer, "mechanism": mechanism, "reason": reason}
             replaced.sites.append(site_of(part, signature[id(part[0])], **values))
@@ -77,6 +75,18 @@ def _layers(
                 chosen.setdefault(layer, []).extend(part)
     if chosen:
         _kernelize(replaced, chosen, operation, folder, backend)
+
+
+def _parts(group: list[TracedModule]) -> list[list[TracedModule]]:
+    """Returns the modules of a class in parts that are alike."""
+    parts: list[list[TracedModule]] = []
+    for one in group:
+        same = next((part for part in parts if alike(part[0], one)), None)
+        if same is None:
+            parts.append([one])
+        else:
+            same.append(one)
+    return parts
 
 
 def _kernelize(

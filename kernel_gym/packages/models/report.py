@@ -114,6 +114,20 @@ class Phase(Record):
     note: str = ""
 
 
+class RefusedCalls(Record):
+    """Calls of replaced places that ran the model's own code, since the package refuses inputs.
+
+    Attributes:
+        phase: `gradients`, or the name of a phase.
+        reason: What the package refused.
+        calls: How many calls of one pass.
+    """
+
+    phase: str
+    reason: str
+    calls: int
+
+
 class Deployment(Record):
     """The results of a package in a model.
 
@@ -132,6 +146,7 @@ class Deployment(Record):
         closeness: Errors of outputs; empty if nothing was replaced.
         tokens: Greedy tokens; None if the model generates none, or nothing was replaced.
         phases: Times; empty if nothing was replaced.
+        refusals: Calls of replaced places that ran the model's own code.
         failure: Why the model could not be compared; empty if it could.
     """
 
@@ -148,6 +163,7 @@ class Deployment(Record):
     closeness: tuple[Closeness, ...] = ()
     tokens: Tokens | None = None
     phases: tuple[Phase, ...] = ()
+    refusals: tuple[RefusedCalls, ...] = ()
     failure: str = ""
 
     @property

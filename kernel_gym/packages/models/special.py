@@ -6,6 +6,7 @@ import ast
 import inspect
 import sys
 import textwrap
+from collections import Counter
 from types import MethodType, ModuleType
 from typing import Any
 
@@ -19,8 +20,9 @@ from kernel_gym.packages.models.sites import Matches, Replaced, site_of, swap
 from kernel_gym.packages.models.trace import TracedModule, by_class
 
 NO_ATTENTION = "it does not call transformers' table of attention functions"
+NO_SDPA = "its attention does more than softmax(q k) v: the model does not support sdpa"
 ATTENTION = "kernel_gym_package"
-"""The name of attention with a package's softmax in transformers' table."""
+"""The name of a package's attention in transformers' table."""
 
 
 def replace_in_decoder_layers(
@@ -39,7 +41,7 @@ def replace_in_decoder_layers(
         except LookupError as error:
             reasons |= {p: f"{kind.__name__}: {error}" for p in inner if p in norms}
             continue
-        _bind(replaced, group, used, forward, norms, reasons)
+        _bind(replaced, group, used, forward, norms, reasons, kernel)
     for alone in by_class([norms[path] for path in reasons]).values():
         for reason in dict.fromkeys(reasons[one.path] for one in alone):
             same = [one for one in alone if reasons[one.path] == reason]
@@ -53,12 +55,13 @@ def _bind(
     forward: Any,
     norms: dict[str, TracedModule],
     reasons: dict[str, str],
+    kernel: ModuleType,
 ) -> None:
     """Prepares the fused method for all layers whose norms the operator computes."""
     right: list[TracedModule] = []
     for one in group:
         paths = [f"{one.path}.{name}" for name in used]
-        wrong = [reason for path in paths if (reason := _norm_differs(norms.get(path)))]
+        wrong = [reason for path in paths if (reason := _norm_differs(norms.get(path), kernel))]
         if wrong:
             reasons |= {path: wrong[0] for path in paths if path in norms}
         else:
@@ -73,7 +76,7 @@ def _bind(
         swap(replaced, methods)
 
 
-def _norm_differs(norm: TracedModule | None) -> str:
+def _norm_differs(norm: TracedModule | None, kernel: ModuleType) -> str:
     """Returns why a norm is not that of the operator."""
     if norm is None:
         return "the norm after its residual sum is no RMS norm"
@@ -82,9 +85,12 @@ def _norm_differs(norm: TracedModule | None) -> str:
         def forward(self, hidden_states: torch.Tensor) -> torch.Tensor:
             names = ("variance_epsilon", "eps", "epsilon", "norm_eps")
             eps = next(getattr(self, name) for name in names if hasattr(self, name))
+            rows = hidden_states.flatten(0, -2)
+            if why := kernel.refusal(rows, rows, self.weight, eps):
+                raise TypeError(why)
             return OPERATIONS["rms_norm"].plain(hidden_states, self.weight, eps)
 
-    reason = differs(norm, Plain)
+    reason = differs(norm, Plain, kernel)
     return f"its norm: {reason}" if reason else ""
 
 
@@ -120,6 +126,62 @@ def replace_attention(
     replaced.turn_off.append(lambda: replaced.model.set_attn_implementation(original))
 
 
+def replace_whole_attention(
+    replaced: Replaced, sites: Matches, traced: list[TracedModule], kernel: ModuleType
+) -> None:
+    """Registers the package's attention, for models whose attention calls take it.
+
+    The model runs once with it: places whose calls the package refuses are left with the reason.
+    The original is transformers' default, `sdpa`, whose masks the package's attention has too.
+    """
+    from transformers import AttentionInterface, AttentionMaskInterface
+    from transformers.masking_utils import sdpa_mask
+
+    model = replaced.model
+    AttentionMaskInterface.register(ATTENTION, sdpa_mask)
+    reasons = _refused_calls(model, traced[0], kernel) if model._supports_sdpa else {}
+    default = NO_ATTENTION if model._supports_sdpa else NO_SDPA
+    groups: dict[tuple[type, str], list[TracedModule]] = {}
+    for one, _ in sites:
+        reason = reasons.get(id(one.module), default)
+        groups.setdefault((type(one.module), reason), []).append(one)
+    operators = dict((id(one), found) for one, found in sites)
+    for (_, reason), group in groups.items():
+        how = {"replaced_by": "attention", "mechanism": "transformers.AttentionInterface"}
+        values = {"reason": reason} if reason else how
+        replaced.sites.append(site_of(group, operators[id(group[0])], **values))
+    if any(not reason for _, reason in groups):
+
+        def on() -> None:
+            AttentionInterface.register(ATTENTION, kernel.layers.attention)
+            model.set_attn_implementation(ATTENTION)
+
+        replaced.turn_on.append(on)
+        replaced.turn_off.append(lambda: model.set_attn_implementation("sdpa"))
+
+
+@torch.no_grad()
+def _refused_calls(model: Any, root: TracedModule, kernel: ModuleType) -> dict[int, str]:
+    """Returns why each module's attention call is refused, by its id; empty texts if it is not."""
+    from transformers import AttentionInterface
+
+    reasons: dict[int, str] = {}
+
+    def watched(module: nn.Module, *arguments: Any, **keywords: Any) -> Any:
+        before = Counter(kernel.inputs.REFUSED)
+        result = kernel.layers.attention(module, *arguments, **keywords)
+        reasons[id(module)] = next(iter(kernel.inputs.REFUSED - before), "")
+        return result
+
+    AttentionInterface.register(ATTENTION, watched)
+    model.set_attn_implementation(ATTENTION)
+    try:
+        model(*root.arguments, **root.keywords)
+    finally:
+        model.set_attn_implementation("sdpa")
+    return reasons
+
+
 def _attention_differs(kind: type[nn.Module], usual: str) -> str:
     """Returns why the attention of a class cannot be replaced; empty if it can."""
     code = getattr(kind.forward, "__code__", None)
@@ -151,8 +213,12 @@ def replace_loss(
     original = model.loss_function
     if not sites:
         return
+    reason = ""
     if original is not ForCausalLMLoss:
         reason = f"its loss is {getattr(original, '__name__', original)}"
+    elif traced[0].returned not in (None, model.dtype):
+        reason = f"its logits are {traced[0].returned}, expected {model.dtype}"
+    if reason:
         replaced.sites.append(site_of(top, operators, reason=reason))
         return
     how = {"replaced_by": "causal_lm_loss", "mechanism": "model.loss_function"}

@@ -13,6 +13,8 @@ from torch import nn
 from torch.nn.modules import module as hooks
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from kernel_gym.packages.models.quantised import widen
+
 
 @dataclass
 class TracedModule:
@@ -25,6 +27,7 @@ class TracedModule:
         operators: Operators that ran in it and in modules below it.
         arguments: Positional arguments of its first call.
         keywords: Keyword arguments of its first call.
+        returned: The type of the logits or the first output; None but for the whole model.
         children: Modules that it called.
     """
 
@@ -33,6 +36,7 @@ class TracedModule:
     operators: set[str] = field(default_factory=set)
     arguments: tuple[Any, ...] = ()
     keywords: dict[str, Any] = field(default_factory=dict)
+    returned: torch.dtype | None = None
     children: list[TracedModule] = field(default_factory=list)
 
 
@@ -53,17 +57,29 @@ class _Operators(TorchDispatchMode):
 def trace(model: Any, inputs: Mapping[str, torch.Tensor]) -> list[TracedModule]:
     """Runs a model once without gradients, and returns the modules that ran, parents first.
 
-    It runs in fp32, since PyTorch for CPUs lacks some operators for 16 bits. Afterwards the model
-    and the arguments have the model's type again.
+    It runs in the model's type, so that arguments of modules have the types that they have later:
+    some models compute parts in fp32. Where PyTorch for CPUs lacks an operator for 16 bits, the
+    model runs in fp32, and afterwards the model and the arguments have the model's type again.
     """
+    try:
+        return _trace(model, inputs)
+    except RuntimeError:
+        return _trace_wide(model, inputs)
+
+
+def _trace_wide(model: Any, inputs: Mapping[str, torch.Tensor]) -> list[TracedModule]:
+    dtypes = {name: t.dtype for name, t in (*model.named_parameters(), *model.named_buffers())}
     dtype = model.dtype
     try:
-        traced = _trace(model.float(), _cast(dict(inputs), torch.float32))
+        traced = _trace(widen(model, torch.float32), _cast(dict(inputs), torch.float32))
     finally:
-        model.to(dtype)
+        widen(model, dtype)
+        for name, tensor in (*model.named_parameters(), *model.named_buffers()):
+            tensor.data = tensor.data.to(dtypes[name])
     for one in traced:
         one.arguments = tuple(_cast(dict(enumerate(one.arguments)), dtype).values())
         one.keywords = _cast(one.keywords, dtype)
+        one.returned = None
     return traced
 
 
@@ -107,11 +123,20 @@ def _trace(model: nn.Module, inputs: Mapping[str, torch.Tensor]) -> list[TracedM
     handles += [m.register_forward_pre_hook(keep, with_kwargs=True) for m in watched]
     try:
         with torch.no_grad(), _Operators(running):
-            model(**inputs)
+            result = model(**inputs)
     finally:
         for handle in handles:
             handle.remove()
-    return list(known.values())
+    traced = list(known.values())
+    traced[0].returned = first_of(result).dtype
+    return traced
+
+
+def first_of(result: Any) -> torch.Tensor:
+    """Returns a model's logits, or the last hidden state of a model without."""
+    logits = getattr(result, "logits", None)
+    first: torch.Tensor = result[0] if logits is None else logits
+    return first
 
 
 def extend_functions(model: nn.Module, names: Mapping[str, str]) -> None:
@@ -126,8 +151,9 @@ def extend_functions(model: nn.Module, names: Mapping[str, str]) -> None:
     from kernels import use_kernel_forward_from_hub
 
     for module in model.modules():
-        code = getattr(type(module).forward, "__code__", None)
-        space = getattr(type(module).forward, "__globals__", {})
+        forward = inspect.unwrap(type(module).forward)
+        code = getattr(forward, "__code__", None)
+        space = getattr(forward, "__globals__", {})
         for name in names.keys() & set(code.co_names if code else ()):
             if inspect.isfunction(function := space.get(name)):
                 space[name] = use_kernel_forward_from_hub(names[name])(function)

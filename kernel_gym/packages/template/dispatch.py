@@ -53,6 +53,8 @@ def _wrong_tensor(tensors: list[torch.Tensor]) -> str:
             return f"{name} has {tensor.ndim} axes, the kernel takes {axes}"
         if tensor.device.type != "cuda":
             return f"{name} is on {tensor.device.type}"
+        if tensor.numel() == 0:
+            return f"{name} is empty"
         if not FACTS["strided"] and not tensor.is_contiguous():
             return f"{name} is not contiguous"
     return ""

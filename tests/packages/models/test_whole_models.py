@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+import torch
 from typer.testing import CliRunner
 
 from kernel_gym.cli import app
@@ -13,7 +14,7 @@ from kernel_gym.errors import InputError
 from kernel_gym.evaluator import Evaluator
 from kernel_gym.packages.evidence import PackageError, evidence_of
 from kernel_gym.packages.models import child, deploy
-from kernel_gym.packages.models.build import read_config
+from kernel_gym.packages.models.build import build, read_config
 from kernel_gym.packages.write import write_package
 from kernel_gym.records import Outcome
 from kernel_gym.tasks import get_task
@@ -123,3 +124,14 @@ def test_a_model_that_cannot_be_built_is_refused_by_name(tmp_path, load):
 def test_a_refusal_by_the_process_reaches_the_caller(tmp_path, write):
     with pytest.raises(InputError, match="no_such_model"):
         deploy(write(tmp_path / "p", "torch2triton/rms_norm"), "no_such_model", "cpu")
+
+
+def test_a_file_asks_for_packed_weights_and_for_no_other_quantization(tmp_path):
+    path = tmp_path / "config.json"
+    for method, kept in {"bitnet": True, "gptq": False}.items():
+        quantization = {"quant_method": method, "linear_class": "bitlinear"}
+        path.write_text(json.dumps(CONFIG | {"quantization_config": quantization}))
+        model = build(read_config(str(path)), torch.bfloat16, "sdpa")
+        kinds = {type(one).__name__ for one in model.modules() if hasattr(one, "in_features")}
+        assert ("BitLinear" in kinds) is kept
+        assert isinstance(model.lm_head, torch.nn.Linear)

@@ -1,0 +1,97 @@
+"""Kernels of operations run in whole models on the simulated GPU, and the models stay right."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+import torch
+from transformers.integrations.sdpa_attention import sdpa_attention_forward
+from transformers.models.mamba import modeling_mamba
+
+from kernel_gym.packages.models.build import tiny_config
+from tests.packages.models.conftest import replaced_in
+
+SCRIPT = """
+import torch, transformers, json, sys
+from pathlib import Path
+from kernel_gym.packages.models import child
+from kernel_gym.packages.models.build import fitting, tiny_config
+
+transformers.logging.set_verbosity_error()
+small = {"num_hidden_layers": 1, "encoder_layers": 1, "vocab_size": 64}
+rows = []
+for problem, model in json.loads(sys.argv[2]):
+    package = child.load(Path(sys.argv[1]) / problem, "cuda")
+    config = tiny_config(model, **fitting(model, small | package.operation.tiny))
+    deployment = child.compare(package, config, "cuda", "sim:gfx942", decode=False)
+    rows.append(deployment.model_dump(mode="json") | {"parity": deployment.parity})
+print(json.dumps(rows))
+"""
+CHEAP = {"gather_rows": "llama", "moe_topk_softmax": "mixtral", "gqa_attention": "llama"}
+OTHERS = {"conv1d": "qwen2_audio_encoder", "causal_conv1d": "mamba", "bitnet_matmul": "llama"}
+
+
+@pytest.mark.parametrize(
+    "models", [CHEAP, pytest.param(OTHERS, marks=pytest.mark.sweep)], ids=["cheap", "others"]
+)
+def test_kernels_run_in_models_that_stay_right(tmp_path, write, models):
+    for problem in models:
+        write(tmp_path / problem, f"torch2triton/{problem}")
+    command = [sys.executable, "-m", "kernel_gym", "sim", "--", sys.executable, "-c", SCRIPT]
+    done = subprocess.run(
+        [*command, str(tmp_path), json.dumps([*models.items()])],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "HF_HUB_OFFLINE": "1"},
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    for problem, row in zip(models, json.loads(done.stdout.splitlines()[0]), strict=True):
+        assert row["parity"], row
+        (phase,) = row["phases"]
+        assert phase["calls"] >= 1, row
+        assert phase["kernel_calls"] == phase["calls"], phase
+        assert row["refusals"] == [], problem
+
+
+def test_attention_calls_that_are_not_causal_run_the_models_own_code(load):
+    kernel = load("gqa_attention").kernel
+    module = torch.nn.Module().eval()
+    module.num_key_value_groups = 2
+    q, k = (torch.randn(1, heads, 6, 64).to(torch.bfloat16) for heads in (4, 2))
+    mask = torch.ones(1, 1, 6, 6, dtype=torch.bool).tril(-1)
+    calls = {
+        "": ((q, k, k, None), {}),
+        "it has keys of earlier calls": ((q[:, :, :1], k, k, None), {}),
+        "it has a mask, or keys of earlier calls": ((q, k, k, mask), {}),
+        "it is not causal": ((q, k, k, None), {"is_causal": False}),
+        "it drops weights": ((q, k, k, None), {"dropout": 0.5}),
+        "it takes position_bias": ((q, k, k, None), {"position_bias": torch.ones(1, 4, 6, 6)}),
+        "q is torch.float32, expected torch.bfloat16": (
+            (q.float(), k.float(), k.float(), None),
+            {},
+        ),
+        "v has the shape [1, 2, 6, 32], expected [1, 2, 6, 64]": ((q, k, k[..., :32], None), {}),
+    }
+    for reason, (arguments, named) in calls.items():
+        kernel.inputs.REFUSED.clear()
+        torch.manual_seed(0)
+        out, _ = kernel.layers.attention(module, *arguments, scaling=0.2, **named)
+        torch.manual_seed(0)
+        right, _ = sdpa_attention_forward(module, *arguments, scaling=0.2, **named)
+        torch.testing.assert_close(out, right, rtol=2e-2, atol=2e-2)
+        assert [*kernel.inputs.REFUSED] == ([reason] if reason else [])
+
+
+def test_short_convolutions_with_another_activation_run_their_own_code(load):
+    replaced_in(load, "causal_conv1d", tiny_config("mamba", num_hidden_layers=1))
+    kernel, function = load("causal_conv1d").kernel, modeling_mamba.causal_conv1d_fn
+    x, weight, bias = torch.randn(1, 8, 5).half(), torch.randn(8, 4).half(), torch.randn(8).half()
+    for activation in (None, "gelu"):
+        kernel.inputs.REFUSED.clear()
+        out = kernel.layers.CausalConv1d.forward(function, x, weight, bias, activation)
+        assert torch.equal(out, type(function).forward(function, x, weight, bias, activation))
+        assert [*kernel.inputs.REFUSED] == [f"its activation is {activation}, expected silu"]
