@@ -20,7 +20,6 @@ from kernel_gym.protocol.request import Request, encode
 from kernel_gym.protocol.template import Fork, Kill, ReadTimes
 from kernel_gym.sandbox.channel import MAX_BUFFER, MAX_HEADER, Channel
 from kernel_gym.sandbox.confine import ONE_THREAD, WorkerLimits
-from kernel_gym.storage.secret import secret_files
 
 _MAX_ANSWERS = {"recorder": MAX_PLAN_JSON_BYTES}
 """Most bytes of JSON in an answer of a role that runs candidates."""
@@ -163,6 +162,8 @@ class Template:
         Raises:
             TemplateError: The template is gone.
         """
+        from kernel_gym.storage.secret import secret_files  # not before the template has started
+
         ours, theirs = socket.socketpair()
         home = Path(tempfile.mkdtemp(prefix="kernel-gym-")) if role != "device" else None
         request = Fork(

@@ -45,8 +45,8 @@ class Role:
     Args:
         module: The name of a module with `main(descriptors, options)`.
         confined: Whether the child runs untrusted code.
-        libraries: Modules that the template imports before it forks the first child of the role:
-            every child would import them by itself, and most judges ask for none.
+        libraries: Modules besides it. The template imports all before it forks the first child of
+            the role: every child would import them by itself, and most judges ask for none.
     """
 
     module: str
@@ -104,7 +104,7 @@ def _serve(
             _send(control, _answer(header, children, watch))
             continue
         request = decode(Fork, header)
-        _load(roles[request.role].libraries)
+        _load(roles[request.role])
         pages.before_fork()
         pid = os.fork()
         if pid == 0:
@@ -121,12 +121,12 @@ def _serve(
         _send(control, Forked(pid))
 
 
-def _load(libraries: tuple[str, ...]) -> None:
-    if sys.modules.keys() >= set(libraries):
+def _load(role: Role) -> None:
+    modules = (*role.libraries, role.module)
+    if sys.modules.keys() >= set(modules):
         return
-    for name in libraries:
+    for name in modules:
         importlib.import_module(name)
-    gc.collect()
     gc.freeze()  # a collection in a child would copy the pages of all loaded objects
 
 

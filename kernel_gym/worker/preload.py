@@ -19,6 +19,7 @@ from triton.compiler import ASTSource
 from kernel_gym import triton_versions
 from kernel_gym.devices.gpu.vendors import device_files, vendor_here
 from kernel_gym.sim.asm import disassembler
+from kernel_gym.worker import triton_key
 
 
 @triton.jit
@@ -41,12 +42,13 @@ def warm() -> None:
     """Compiles one kernel for gfx942 into a temporary folder.
 
     Afterwards it excludes all existing objects from garbage collection, since forks share them.
+    Garbage is not searched for before: there is little, and the search takes 0.17 s.
     """
+    triton_key.install()
     with tempfile.TemporaryDirectory() as folder:
         os.environ |= {"TRITON_CACHE_DIR": folder, **triton_versions.ENVIRONMENT}
         source = ASTSource(_double, {"x": "*fp16", "n": "i32", "BLOCK": "constexpr"}, {"BLOCK": 64})
         triton.compile(source, target=GPUTarget("hip", "gfx942", 64))
         _warm_gpu(source)
     disassembler.knows("gfx942")  # loads LLVM's library for the simulated devices
-    gc.collect()
     gc.freeze()  # a collection in a worker would copy the pages of all loaded objects

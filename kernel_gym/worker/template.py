@@ -24,6 +24,9 @@ ROLES = {
     "device": Role("kernel_gym.devices.sim.server", confined=False),
 }
 LIBRARIES = ("numpy", "torch", "triton", "triton.backends.amd.compiler")
+OF_EVALUATIONS = ("recorder", "compiler", "device")
+"""Roles whose modules are loaded at once. Those of other roles are loaded before their first fork:
+no evaluation of a task of the package waits for them."""
 
 
 def main() -> None:
@@ -31,7 +34,7 @@ def main() -> None:
     control = socket.socket(fileno=int(sys.argv[1]))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the judge handles Ctrl-C
     gc.disable()  # searching what imports have made takes a tenth of their time
-    for name in (*LIBRARIES, *(role.module for role in ROLES.values())):
+    for name in (*LIBRARIES, *(ROLES[role].module for role in OF_EVALUATIONS)):
         importlib.import_module(name)
     import torch
 
