@@ -54,12 +54,15 @@ class Role:
     libraries: tuple[str, ...] = ()
 
 
-def serve(control: socket.socket, roles: Mapping[str, Role]) -> None:
+def serve(
+    control: socket.socket, roles: Mapping[str, Role], spare: Iterator[None] = iter(())
+) -> None:
     """Serves fork and kill requests until the judge is gone.
 
     Args:
         control: The pipe to the judge.
         roles: What children can become, by the name in requests.
+        spare: Work that no first request needs. A step of it is done when nothing is asked.
     """
     kernel.become_subreaper()
     needed = view.needed_folders()
@@ -70,7 +73,7 @@ def serve(control: socket.socket, roles: Mapping[str, Role]) -> None:
     children = Children()
     homes: set[str] = set()
     try:
-        _serve(control, roles, children, needed, homes)
+        _serve(control, roles, children, needed, homes, spare)
     finally:
         for pid in list(children):
             children.end(pid)
@@ -84,12 +87,17 @@ def _serve(
     children: Children,
     needed: tuple[str, ...],
     homes: set[str],
+    spare: Iterator[None],
 ) -> None:
     watch, pages = Watch(), HugePages()
     selector = selectors.DefaultSelector()
     selector.register(control, selectors.EVENT_READ)
     while True:
-        ready = selector.select(timeout=_IDLE if (wait := watch.wait) is None else wait)
+        ready = selector.select(timeout=0)
+        while not ready and next(spare, spare) is None:
+            ready = selector.select(timeout=0)
+        if not ready:
+            ready = selector.select(timeout=_IDLE if (wait := watch.wait) is None else wait)
         for pid in watch.overrun():
             _kill(pid)
         children.reap()
