@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import atexit
 import gc
+import os
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
     from kernel_gym.commands.app import app
@@ -37,7 +39,13 @@ def main() -> None:
         ModuleNotFoundError: A module is missing that no extra of the package has.
     """
     atexit.register(gc.freeze)
-    _start_what_is_waited_for(sys.argv[1:])
+    if _is_check(sys.argv[1:]):
+        _start_template()
+        _leave(_status_of(_run))
+    _run()
+
+
+def _run() -> None:
     from kernel_gym.commands.app import app
     from kernel_gym.commands.common import BAD_INPUT, note
     from kernel_gym.extras import missing_extra
@@ -52,13 +60,33 @@ def main() -> None:
         sys.exit(BAD_INPUT)
 
 
-def _start_what_is_waited_for(arguments: list[str]) -> None:
+def _is_check(arguments: list[str]) -> bool:
+    return arguments[:1] == ["check"] and len(arguments) > 2 and "--help" not in arguments
+
+
+def _start_template() -> None:
     """Starts the template of workers before this process loads the commands.
 
     Loading its libraries takes the template longer than everything that `check` does until it needs
     a worker. A command line that is wrong ends the template again.
     """
-    if arguments[:1] == ["check"] and len(arguments) > 2 and "--help" not in arguments:
-        from kernel_gym.sandbox.spawn import shared_template
+    from kernel_gym.sandbox.spawn import shared_template
 
-        shared_template()
+    shared_template()
+
+
+def _status_of(run: Callable[[], None]) -> int:
+    """Runs a command; returns its exit status. Other exceptions pass."""
+    try:
+        run()
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else int(end.code is not None)
+    return 0
+
+
+def _leave(status: int) -> NoReturn:
+    """Ends this process without taking all libraries apart, which takes 0.1 s."""
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)

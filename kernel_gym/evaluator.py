@@ -24,12 +24,14 @@ import torch
 
 from kernel_gym.devices import open_device
 from kernel_gym.devices.base import BrokenTaskError, DeviceLostError, InfraError
+from kernel_gym.devices.description import TimingMethod
 from kernel_gym.devices.plan_store import (
     EvaluationPlans,
     NoPlanError,
     PlanStore,
     evaluation_name,
 )
+from kernel_gym.judge.ahead import Ahead
 from kernel_gym.judge.attempt import Attempt, Verdict
 from kernel_gym.judge.expected import ExpectedCache
 from kernel_gym.judge.profiled import profiled_kernels
@@ -80,6 +82,8 @@ class Evaluator:
         plans: Where launch plans are stored, so that records can be judged again from them. Only
             simulated devices store plans.
         watch: Is called with the name of a stage when a step of it ends, for measurements.
+        hurry: Whether a second thread works ahead, for an evaluation that somebody waits for. Only
+            on devices that report modelled times: others measure them.
 
     Raises:
         UnknownDevice: There is no such device.
@@ -94,6 +98,7 @@ class Evaluator:
         secret: RunSecret | None = None,
         plans: Path | None = None,
         watch: Callable[[str], None] | None = None,
+        hurry: bool = False,
     ) -> None:
         self.device = open_device(device)
         self._seed = seed
@@ -102,6 +107,7 @@ class Evaluator:
         self._watch = watch or (lambda stage: None)
         self._baseline = BaselineRunner(self.device, self._caches.baselines)
         stores = plans is not None and self.device.description.device_per_session
+        self._hurry = hurry and self.device.description.timing is TimingMethod.REPORTED
         self._plans = PlanStore(plans) if plans is not None and stores else None
 
     def evaluate(self, task: Task, source: str, seed: int | None = None) -> Evaluation:
@@ -197,6 +203,8 @@ class Evaluator:
             raise NoPlanError("no plans were stored")
         wall: dict[str, float] = defaultdict(float)
         verdict: Verdict | None = None
+        if self._hurry and task.problem.worker_reference is None:
+            attempt.ahead = Ahead()
         try:
             for exclusivity, steps in PIPELINE:
                 start = time.perf_counter()
@@ -212,6 +220,8 @@ class Evaluator:
             if verdict is not None and not again:  # a second opinion runs the source
                 verdict = ask_again(attempt, verdict)
         finally:
+            if attempt.ahead is not None:
+                attempt.ahead.stop()
             if attempt.session is not None:
                 with contextlib.suppress(TemplateError):
                     attempt.session.close()

@@ -66,7 +66,7 @@ def check(
             source = file.read_text(encoding="utf-8", errors="replace")
             task, scored = get_task(task_id), get_reward(reward)
             draws = PUBLIC if secret is None else read_secret(secret)
-            evaluator = Evaluator(device=device, seed=seed, secret=draws)
+            evaluator = Evaluator(device=device, seed=seed, secret=draws, hurry=True)
     except BaseException:  # raised again below
         template.close()
         raise

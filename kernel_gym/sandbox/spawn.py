@@ -52,6 +52,9 @@ class Child:
         """Why the template ended the process, if it did; set by `close`."""
         self._template = template
         self._home = home
+        self._closing = threading.Lock()
+        self._closed: tuple[int | None] | None = None
+        """The exit status, once it is closed."""
 
     @property
     def template_alive(self) -> bool:
@@ -65,13 +68,17 @@ class Child:
             grace: Seconds to wait for its own end, if it has closed its pipe already.
 
         Returns:
-            The exit status (minus the signal's number) of a process that had ended by itself.
+            The exit status (minus the signal's number) of a process that had ended by itself. Who
+            closes it again gets the same.
         """
-        self.channel.close()
-        status, self.ended_for = self._template.kill(self.pid, grace)
-        if self._home is not None:
-            shutil.rmtree(self._home, ignore_errors=True)
-        return status
+        with self._closing:
+            if self._closed is None:
+                self.channel.close()
+                status, self.ended_for = self._template.kill(self.pid, grace)
+                if self._home is not None:
+                    shutil.rmtree(self._home, ignore_errors=True)
+                self._closed = (status,)
+        return self._closed[0]
 
 
 _KEPT_HEAP = {
