@@ -1,7 +1,8 @@
 """Reinforcement-learning environments for GPU-kernel optimisation on AMD GPUs.
 
 Importing the package registers its Gymnasium environments by name, as soon as Gymnasium is imported
-too. It loads neither PyTorch nor a device: the public names, which are in `__init__.pyi`, are imported on first use (PEP 562).
+too. It loads neither PyTorch nor a device: the public names, which are in `__init__.pyi`, are
+imported on first use (PEP 562).
 
 Example:
     >>> import kernel_gym

@@ -186,25 +186,9 @@ class Evaluator:
     def _evaluate_once(
         self, task: Task, source: str, seed: int, secret: RunSecret, again: bool = False
     ) -> Evaluation:
-        attempt = Attempt(
-            task, source, self.device, seed, secret, self._baseline, self._caches.expected
-        )
-        if self._plans is not None:
-            decided = (
-                task.id,
-                digest_of(task.problem),
-                source_digest(source),
-                self.device.description.name,
-                seed,
-                secret.sha256,
-            )
-            attempt.plans = EvaluationPlans(self._plans, evaluation_name(*decided), again)
-        elif again:
-            raise NoPlanError("no plans were stored")
+        attempt = self._attempt(task, source, seed, secret, again)
         wall: dict[str, float] = defaultdict(float)
         verdict: Verdict | None = None
-        if self._hurry and task.problem.worker_reference is None:
-            attempt.ahead = Ahead()
         try:
             for exclusivity, steps in PIPELINE:
                 start = time.perf_counter()
@@ -228,6 +212,28 @@ class Evaluator:
         if attempt.plans is not None:
             attempt.plans.write()
         return self._record(attempt, verdict, wall)
+
+    def _attempt(
+        self, task: Task, source: str, seed: int, secret: RunSecret, again: bool
+    ) -> Attempt:
+        attempt = Attempt(
+            task, source, self.device, seed, secret, self._baseline, self._caches.expected
+        )
+        if self._plans is not None:
+            decided = (
+                task.id,
+                digest_of(task.problem),
+                source_digest(source),
+                self.device.description.name,
+                seed,
+                secret.sha256,
+            )
+            attempt.plans = EvaluationPlans(self._plans, evaluation_name(*decided), again)
+        elif again:
+            raise NoPlanError("no plans were stored")
+        if self._hurry and task.problem.worker_reference is None:
+            attempt.ahead = Ahead()
+        return attempt
 
     def _run(
         self, steps: Sequence[Step], attempt: Attempt, wall: dict[str, float]

@@ -54,7 +54,7 @@ class _AfterGymnasium(MetaPathFinder):
         sys.meta_path.remove(self)
         spec = importlib.util.find_spec(name)
         if spec is not None and spec.loader is not None:
-            spec.loader.exec_module = _followed(spec.loader)  # type: ignore[method-assign]
+            spec.loader.exec_module = _followed(spec.loader)  # type: ignore[method-assign, assignment]
         return spec
 
 

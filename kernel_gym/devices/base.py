@@ -7,12 +7,12 @@ is a value (`Failed`). A failure of the machine raises `InfraError`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 import torch
 
@@ -30,11 +30,9 @@ __all__ = [
     "DeviceDescription",
     "DeviceLostError",
     "Exclusivity",
-    "ExpectedCall",
     "Failed",
     "FailureKind",
     "InfraError",
-    "LookingAhead",
     "MemoryUsedUpError",
     "NotOfferedError",
     "OutputTensor",
@@ -262,32 +260,6 @@ class Session(Protocol):
 
     def close(self) -> None:
         """Ends the worker and everything it started."""
-
-
-@dataclass(frozen=True)
-class ExpectedCall:
-    """A call that the judge will make.
-
-    Attributes:
-        inputs: Returns its inputs, by name.
-        dims: The dimensions of the workload.
-        repeats: The seed by which it will be recorded again and again; None for a plain call.
-    """
-
-    inputs: Callable[[], Mapping[str, Value]]
-    dims: Mapping[str, int]
-    repeats: int | None = None
-
-
-@runtime_checkable
-class LookingAhead(Protocol):
-    """A session that can use its waiting time if it knows the next calls."""
-
-    def expect(self, calls: Sequence[ExpectedCall]) -> None:
-        """Takes the first call of each shape, and the repeats, in the order of the judge.
-
-        The session makes ready what they need. Verdicts do not depend on that.
-        """
 
 
 class TimedSession(Session, Protocol):

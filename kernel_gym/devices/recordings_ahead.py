@@ -14,7 +14,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from queue import SimpleQueue
 
-from kernel_gym.devices.base import ExpectedCall, Failed, FailureKind
+from kernel_gym.devices.base import Failed, FailureKind
+from kernel_gym.devices.looking_ahead import ExpectedCall
 from kernel_gym.devices.plan_recordings import PlannedCall, PlanRecordings, TimeSteps
 from kernel_gym.plans.types import LaunchPlan
 from kernel_gym.tasks.problem import Value

@@ -13,6 +13,7 @@ from kernel_gym.tasks.sources import TaskSource
 from kernel_gym.tasks.status import Status
 from kernel_gym.tasks.task import Task
 
+
 class ImportedTasks(TaskSource):
     """The tasks of all suites whose manifests are in the folder of imports."""
 

@@ -10,11 +10,11 @@ from kernel_gym.devices.base import (
     Audit,
     Call,
     Device,
-    ExpectedCall,
     Failed,
     FailureKind,
     Session,
 )
+from kernel_gym.devices.looking_ahead import ExpectedCall
 from kernel_gym.devices.plan_store import EvaluationPlans
 from kernel_gym.judge.ahead import Ahead
 from kernel_gym.judge.expected import Expected, ExpectedCache

@@ -11,7 +11,8 @@ from typing import Any
 
 import torch
 
-from kernel_gym.devices.base import Audit, Call, Exclusivity, Failed, LookingAhead
+from kernel_gym.devices.base import Audit, Call, Exclusivity, Failed
+from kernel_gym.devices.looking_ahead import LookingAhead
 from kernel_gym.judge.attempt import Attempt, Verdict, hidden, verdict_of
 from kernel_gym.judge.correctness import same_twice, share_right
 from kernel_gym.judge.expected import Expected, compare

@@ -55,7 +55,7 @@ class Role:
 
 
 def serve(
-    control: socket.socket, roles: Mapping[str, Role], spare: Iterator[None] = iter(())
+    control: socket.socket, roles: Mapping[str, Role], spare: Iterator[None] | None = None
 ) -> None:
     """Serves fork and kill requests until the judge is gone.
 
@@ -73,7 +73,7 @@ def serve(
     children = Children()
     homes: set[str] = set()
     try:
-        _serve(control, roles, children, needed, homes, spare)
+        _serve(control, roles, children, needed, homes, spare or iter(()))
     finally:
         for pid in list(children):
             children.end(pid)
@@ -93,11 +93,7 @@ def _serve(
     selector = selectors.DefaultSelector()
     selector.register(control, selectors.EVENT_READ)
     while True:
-        ready = selector.select(timeout=0)
-        while not ready and next(spare, spare) is None:
-            ready = selector.select(timeout=0)
-        if not ready:
-            ready = selector.select(timeout=_IDLE if (wait := watch.wait) is None else wait)
+        ready = _is_asked(selector, spare, watch)
         for pid in watch.overrun():
             _kill(pid)
         children.reap()
@@ -127,6 +123,14 @@ def _serve(
         for fd in fds:
             os.close(fd)
         _send(control, Forked(pid))
+
+
+def _is_asked(selector: selectors.BaseSelector, spare: Iterator[None], watch: Watch) -> bool:
+    """Waits for a request, or until the next look at the children. Spare work is done meanwhile."""
+    while not selector.select(timeout=0):
+        if next(spare, spare) is spare:
+            return bool(selector.select(_IDLE if (wait := watch.wait) is None else wait))
+    return True
 
 
 def _load(role: Role) -> None:

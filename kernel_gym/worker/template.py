@@ -28,8 +28,8 @@ LIBRARIES = ("numpy", "torch", "triton", "triton.backends.amd.compiler")
 FIRST = "recorder"
 """The role whose module is loaded at once: an evaluation of a source in Triton waits for it."""
 SPARE = ("device", "compiler")
-"""Roles whose modules are loaded while nothing is asked. Those of the others, which no evaluation of
-a task of this package has, are loaded before their first fork."""
+"""Roles whose modules are loaded while nothing is asked. Those of others are loaded before their
+first fork: no evaluation of a task of this package has them."""
 
 
 def main() -> None:

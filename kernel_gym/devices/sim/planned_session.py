@@ -17,12 +17,12 @@ from kernel_gym.devices.base import (
     Audit,
     Call,
     DeviceLostError,
-    ExpectedCall,
     Failed,
     FailureKind,
 )
 from kernel_gym.devices.candidate_loading import CandidateLoading
 from kernel_gym.devices.failures import describe_fault
+from kernel_gym.devices.looking_ahead import ExpectedCall
 from kernel_gym.devices.operators import MAX_READ_BYTES
 from kernel_gym.devices.plan_recordings import (
     ExecutedPlan,

@@ -46,9 +46,9 @@ from kernel_gym.devices.operators import operators_for, operators_of_candidate
 from kernel_gym.devices.placement import in_place_inputs, sketched_outputs, storage_bytes
 from kernel_gym.devices.plan_store import EvaluationPlans
 from kernel_gym.devices.sim import memory as sim_memory
-from kernel_gym.devices.sim.read_facts import read_kernels
 from kernel_gym.devices.sim.labels import tensor_label
 from kernel_gym.devices.sim.outputs import read_outputs
+from kernel_gym.devices.sim.read_facts import read_kernels
 from kernel_gym.devices.sim.worker import SimWorkerHandle
 from kernel_gym.protocol import device as device_messages
 from kernel_gym.protocol.request import Request, encode

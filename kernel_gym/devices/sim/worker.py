@@ -20,7 +20,6 @@ from kernel_gym.sandbox.channel import (
 )
 from kernel_gym.sandbox.spawn import Child
 
-
 _ENDED = "the evaluation has ended"
 
 

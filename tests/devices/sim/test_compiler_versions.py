@@ -11,14 +11,14 @@ from kernel_gym.devices.sim.compiler_versions import version_text
 def compiler(tmp_path, monkeypatch):
     """A program that writes down each call and prints a version."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    path = tmp_path / "clang++"
+    path, calls = tmp_path / "clang++", tmp_path / "calls"
 
     def say(version):
-        path.write_text(f"#!/bin/sh\necho asked >> {tmp_path}/calls\necho clang version {version}\n")
+        path.write_text(f"#!/bin/sh\necho asked >> {calls}\necho clang version {version}\n")
         path.chmod(0o755)
         return str(path)
 
-    say.calls = lambda: (tmp_path / "calls").read_text().count("asked")
+    say.calls = lambda: calls.read_text().count("asked")
     say.file = tmp_path / "cache/kernel-gym/compilers/versions.json"
     return say
 
