@@ -7,6 +7,7 @@ import threading
 import pytest
 
 from kernel_gym.evaluator import Evaluator
+from kernel_gym.exploits import SUITE
 from kernel_gym.judge.ahead import Ahead
 from kernel_gym.judge.expected import Expected, ExpectedCache
 from kernel_gym.storage.secret import PUBLIC
@@ -106,6 +107,7 @@ def evaluators():
         TASK.baseline_source,
         TASK.baseline_source.replace("tl.exp(", "tl.exp2("),  # wrong values
         BY_COUNT.format(most=12),  # fails in its second shape
+        (SUITE / "e14_read_by_time.py").read_text(),  # a fault while it tunes itself
     ],
 )
 def test_the_record_of_a_hurried_evaluation_is_the_same(evaluators, source):

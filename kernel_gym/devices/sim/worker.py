@@ -111,8 +111,10 @@ class SimWorkerHandle:
             self._budget.draw(spent)
 
     def fail(self, failed: Failed) -> Failed:
-        """Records a failure after which the worker cannot be used."""
+        """Records a failure after which the worker cannot be used, nor be asked ahead."""
         self.dead = failed
+        if self._ahead is not None and self._ahead.dead is None:
+            self._ahead.dead = failed
         return failed
 
     def lost_device(self, error: DeviceLostError) -> Failed:
