@@ -200,6 +200,7 @@ class SimSession(ABC):
             "same_samples": kept,
             "same_addresses": kept,
             "arch": options.arch,
+            "describes": False,  # a judge reads the facts of a call
             "code_cache": str(cache_folder("code")),
             "operators": operators_for(self._task, options.resident),
             "permitted": sorted(operators_of_candidate(self._task)),
