@@ -114,6 +114,7 @@ class PlannedSession(SimSession):
         worker = self._worker.ahead()
         ask = partial(_ask_recorder, worker, None, replace(self._loading, recorder=worker))
         self._ahead = RecordingsAhead(PlanRecordings(self._task, ask, self._returns), calls)
+        assert self._device  # it starts while the first call is recorded
 
     def record(self, inputs: Mapping[str, Value], dims: Mapping[str, int]) -> LaunchPlan | Failed:
         """Returns the plan of a call, as `PlanRecordings.record` does."""
