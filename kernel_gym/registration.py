@@ -1,7 +1,7 @@
 """Registers the environments of this package by name, as soon as Gymnasium is imported.
 
 Importing Gymnasium takes as long as all of `kernel-gym --help`, and most processes have no use for
-it. So this package does not import it. Whoever calls `gymnasium.make` has imported it.
+it. So this package does not import it: code that calls `gymnasium.make` has imported it.
 """
 
 from __future__ import annotations

@@ -25,9 +25,9 @@ def installed() -> str:
     """Returns the version of Triton, which is not imported: judges have no other use for it."""
     spec = find_spec("triton")
     text = Path(spec.origin).read_text(encoding="utf-8") if spec and spec.origin else ""
-    found = re.search(r"""^__version__ = ['"](.+)['"]""", text, re.MULTILINE)
-    if found and "triton" not in sys.modules:
-        return found[1]
+    version = re.search(r"""^__version__ = ['"](.+)['"]""", text, re.MULTILINE)
+    if version and "triton" not in sys.modules:
+        return version[1]
     import triton
 
     return str(triton.__version__)

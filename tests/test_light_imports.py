@@ -116,7 +116,7 @@ UNUSED = (
     *("triton", "gymnasium", "kernel_gym.sim.engine.engine", "kernel_gym.imports.imported"),
     "kernel_gym.judge.timing.gpu",
 )
-"""What `check` of a kernel in Triton on the simulator has no use for, in its own process."""
+"""Modules that `check` of a kernel in Triton on the simulator does not need in its own process."""
 
 
 def test_check_starts_its_workers_first_and_loads_what_it_needs(tmp_path):

@@ -1,4 +1,4 @@
-"""What a session may know of the next calls, to use its waiting time."""
+"""The next calls of a judge, for a session that uses its waiting time."""
 
 from __future__ import annotations
 

@@ -46,15 +46,15 @@ class _Job:
     call: ExpectedCall
     stopped: threading.Event
     key: str = ""
-    said: SimpleQueue[_Question | _Done] = field(default_factory=SimpleQueue)
-    told: SimpleQueue[float | Failed] = field(default_factory=SimpleQueue)
+    messages: SimpleQueue[_Question | _Done] = field(default_factory=SimpleQueue)
+    answers: SimpleQueue[float | Failed] = field(default_factory=SimpleQueue)
 
     def time_steps(self, plan: LaunchPlan, first: int) -> float | Failed:
         """Has the judge time a plan."""
         if self.stopped.is_set():
             return _ABANDONED
-        self.said.put(_Question(plan, first))
-        return self.told.get()
+        self.messages.put(_Question(plan, first))
+        return self.answers.get()
 
 
 class RecordingsAhead:
@@ -111,18 +111,18 @@ class RecordingsAhead:
         """Leaves out what has not begun. The recorder must not answer any more."""
         self._stopped.set()
         for job in self._all:
-            job.told.put(_ABANDONED)
+            job.answers.put(_ABANDONED)
         self._thread.join()
 
     def _result(self, job: _Job, time_steps: TimeSteps) -> PlannedCall | Failed | None:
         """Waits for a job and answers its questions."""
-        while isinstance(said := job.said.get(), _Question):
-            job.told.put(time_steps(said.plan, said.first))
-        if said.raised is not None:
-            raise said.raised
-        if isinstance(said.result, PlannedCall):
-            self._known[job.key] = said.result
-        return said.result
+        while isinstance(message := job.messages.get(), _Question):
+            job.answers.put(time_steps(message.plan, message.first))
+        if message.raised is not None:
+            raise message.raised
+        if isinstance(message.result, PlannedCall):
+            self._known[job.key] = message.result
+        return message.result
 
     def _run(self) -> None:
         for job in self._all:
@@ -130,7 +130,7 @@ class RecordingsAhead:
                 done = _Done(_ABANDONED if self._stopped.is_set() else self._do(job))
             except BaseException as error:  # raised again where the judge takes the result
                 done = _Done(raised=error)
-            job.said.put(done)
+            job.messages.put(done)
 
     def _do(self, job: _Job) -> PlannedCall | Failed | None:
         inputs, dims, seed = job.call.inputs(), job.call.dims, job.call.repeats

@@ -2,7 +2,7 @@
 
 A judge waits most of its time, for the recorder and for the simulated GPU. This thread fills the
 caches of the evaluation meanwhile. All of it depends on seeds alone, so nothing changes but when it
-is computed. For a candidate that fails it was in vain, so only evaluations that somebody waits for
+is computed. A candidate that fails does not need it, so only evaluations that somebody waits for
 have it: in training all processors are busy anyway.
 """
 
@@ -21,7 +21,7 @@ Work = Callable[[], object]
 class Ahead:
     """Calls functions on a thread of its own, in order.
 
-    An exception ends the work: whoever needs the value computes it again, and gets the exception.
+    An exception ends the work: the judge computes the value again, and gets the exception.
     """
 
     def __init__(self) -> None:

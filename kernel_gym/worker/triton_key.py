@@ -23,7 +23,7 @@ _SUFFIXES = (".py", ".so", ".bc")
 def triton_key() -> str:
     """Returns a text that is another one for another Triton: version, and files with their times.
 
-    An installation writes its files anew, and an edited file gets a new time.
+    An installation writes all files, and an edited file gets a new time.
     """
     root = Path(triton.__file__).parent
     lines = sorted(line for part in _PARTS for line in _described(root / part))

@@ -16,7 +16,7 @@ from kernel_gym.tasks import Scale, get_task, train_workloads
 TASK = get_task("triton2triton/softmax")
 WORKLOAD = train_workloads(TASK.problem, Scale.SIM)[0]
 WAIT = 60.0
-"""Seconds after which a test fails instead of waiting for ever."""
+"""Seconds after which a test fails instead of waiting longer."""
 BY_COUNT = TASK.baseline_source + (
     "\ninner, count = softmax, [0]\n"
     "def softmax(x):\n"
@@ -62,7 +62,7 @@ def test_an_exception_ends_the_work_and_nothing_else():
 
 def test_two_threads_that_ask_for_one_value_compute_it_once():
     cache, begun, may_end = ExpectedCache(), threading.Event(), threading.Event()
-    value, found = Expected({}, (), (), ()), []
+    value, values = Expected({}, (), (), ()), []
 
     def make():
         begun.set()
@@ -73,7 +73,7 @@ def test_two_threads_that_ask_for_one_value_compute_it_once():
         raise AssertionError("the value is computed twice")
 
     def ask(make):
-        found.append(cache.get(TASK.problem, WORKLOAD, 0, make=make))
+        values.append(cache.get(TASK.problem, WORKLOAD, 0, make=make))
 
     threads = [threading.Thread(target=ask, args=[make]) for make in (make, never)]
     threads[0].start()
@@ -82,7 +82,7 @@ def test_two_threads_that_ask_for_one_value_compute_it_once():
     may_end.set()
     for thread in threads:
         thread.join()
-    assert found == [value, value]
+    assert values == [value, value]
 
 
 def test_a_value_that_could_not_be_computed_is_computed_again():

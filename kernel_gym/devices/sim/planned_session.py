@@ -106,7 +106,7 @@ class PlannedSession(SimSession):
         return PlannedSession(self._task, replace(self._options, plain=True, plans=None))
 
     def expect(self, calls: Sequence[ExpectedCall]) -> None:
-        """Records calls ahead, where host code is Python and asks for nothing but times."""
+        """Records calls ahead, where host code is Python and asks only for times."""
         assert self._loading is not None, "no source is loaded"
         stored = self._plans is not None and self._plans.again
         if self._task.problem.recorded or stored or not self._loading.asks_for_times_alone:

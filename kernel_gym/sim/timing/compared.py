@@ -126,12 +126,12 @@ class ComparedKernels:
     @cached_property
     def _families(self) -> dict[str, int]:
         """The number of families with a kernel of a kind."""
-        found: dict[str, set[str]] = {}
+        families: dict[str, set[str]] = {}
         for row in self.rows:
             marks = ((row.matrix, _MATRIX), (row.scratch, _SCRATCH), (row.atomics, _ATOMICS))
             for kind in (row.bound, *(kind for applies, kind in marks if applies)):
-                found.setdefault(kind, set()).add(row.family)
-        return {kind: len(families) for kind, families in found.items()}
+                families.setdefault(kind, set()).add(row.family)
+        return {kind: len(names) for kind, names in families.items()}
 
     @cached_property
     def _bounds(self) -> tuple[float, float, float]:
