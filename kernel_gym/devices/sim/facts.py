@@ -8,6 +8,8 @@ from kernel_gym.inert import inert_json
 from kernel_gym.sim.engine.engine import Kernel, LaunchResult
 from kernel_gym.sim.timing.compared import stored
 
+MAX_KERNELS = 32
+"""Most kernels whose facts are read."""
 MAX_UNKNOWN_SHARE = 0.1
 """A time is uncalibrated if more than this share of it was never compared."""
 OPERATORS = "most of its time is operators and transfers of PyTorch, which were never compared"

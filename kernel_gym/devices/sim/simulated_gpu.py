@@ -9,12 +9,11 @@ from typing import Any
 
 import torch
 
-from kernel_gym.devices.answers import MAX_KERNELS
-from kernel_gym.devices.base import Audit
+from kernel_gym.devices.audit import Audit
 from kernel_gym.devices.operators import Operators
 from kernel_gym.devices.sim import memory as sim_memory
 from kernel_gym.devices.sim.audits import Audits
-from kernel_gym.devices.sim.facts import CallFacts, describe_kernel, describe_launch
+from kernel_gym.devices.sim.facts import MAX_KERNELS, CallFacts, describe_kernel, describe_launch
 from kernel_gym.devices.sim.kept_memory import Region
 from kernel_gym.devices.sim.memory import (
     POISON,
