@@ -40,7 +40,7 @@ _BUILDS = ("torch", "triton")
 
 
 @cache
-def _installed_points() -> EntryPoints:
+def _installed_points() -> Any:
     """The entry points of all packages. Reading those of 130 packages takes 0.02 s."""
     from importlib.metadata import entry_points
 
@@ -49,7 +49,8 @@ def _installed_points() -> EntryPoints:
 
 def points_of(group: str) -> EntryPoints:
     """Returns the entry points of a group, of all packages that are installed."""
-    return _installed_points().select(group=group)
+    points: EntryPoints = _installed_points().select(group=group)
+    return points
 
 
 def missing_extra(error: ModuleNotFoundError) -> str | None:
