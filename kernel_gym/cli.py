@@ -10,108 +10,24 @@ from __future__ import annotations
 
 import atexit
 import gc
+import os
 import sys
-from pathlib import Path
-from typing import Annotated
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NoReturn
 
-import typer
+if TYPE_CHECKING:
+    from kernel_gym.commands.app import app
 
-from kernel_gym.commands import (
-    admit,
-    agent,
-    check,
-    compare,
-    corpus,
-    demo,
-    deploy,
-    doctor,
-    eval,
-    exchange,
-    exploits,
-    imports,
-    judges,
-    leaderboard,
-    mcp,
-    new,
-    package,
-    plan,
-    referee,
-    replay,
-    report,
-    rescore,
-    serve,
-    tasks,
-    train,
-    workspace,
-)
-from kernel_gym.commands.bench import app as bench
-from kernel_gym.commands.common import BAD_INPUT, note, one_line_errors
-from kernel_gym.commands.sim.app import SimCommand, sim
-from kernel_gym.extras import missing_extra
-
-app = typer.Typer(
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-)
+__all__ = ["app", "main"]
 
 
-def _version(asked: bool) -> None:
-    """Prints the version and ends."""
-    if asked:
-        from importlib.metadata import version
+def __getattr__(name: str) -> object:
+    """Loads the application when it is used first: that takes a tenth of a second."""
+    if name != "app":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from kernel_gym.commands.app import app
 
-        print(f"kernel-gym {version('kernel-gym')}")
-        raise typer.Exit()
-
-
-@app.callback()
-def common(
-    tasks_path: Annotated[
-        list[Path] | None,
-        typer.Option(help="A folder of further problems, one folder each; may be repeated."),
-    ] = None,
-    version: Annotated[
-        bool, typer.Option("--version", help="Print the version.", callback=_version, is_eager=True)
-    ] = False,
-) -> None:
-    """Optimise GPU kernels: list tasks, check a kernel, evaluate a policy, report on a run."""
-    for folder in tasks_path or ():
-        from kernel_gym.tasks import add_tasks_path
-
-        with one_line_errors():
-            add_tasks_path(folder)
-
-
-app.command()(doctor.doctor)
-app.command()(demo.demo)
-app.add_typer(tasks.app, name="tasks")
-app.command()(check.check)
-app.command()(plan.plan)
-app.command()(new.new)
-app.command("eval")(eval.evaluate)
-app.add_typer(package.app, name="package")
-app.command()(deploy.deploy)
-app.command()(compare.compare)
-app.command()(corpus.corpus)
-app.command()(train.train)
-app.command()(serve.serve)
-app.command()(workspace.workspace)
-app.command()(agent.agent)
-app.command()(mcp.mcp)
-app.command()(exploits.exploits)
-app.command()(referee.referee)
-app.command()(admit.admit)
-app.command()(report.report)
-app.command()(leaderboard.leaderboard)
-app.command()(rescore.rescore)
-app.command()(replay.replay)
-app.command()(exchange.export)
-app.command("import")(exchange.import_)
-app.command()(imports.imports)
-app.command("suite-runner")(imports.suite_runner)
-app.command("sim", cls=SimCommand)(sim)
-app.add_typer(judges.app, name="judges")
-app.add_typer(bench.app, name="bench")
+    return app
 
 
 def main() -> None:
@@ -123,6 +39,17 @@ def main() -> None:
         ModuleNotFoundError: A module is missing that no extra of the package has.
     """
     atexit.register(gc.freeze)
+    if _is_check(sys.argv[1:]):
+        _start_template()
+        _leave(_status_of(_run))
+    _run()
+
+
+def _run() -> None:
+    from kernel_gym.commands.app import app
+    from kernel_gym.commands.common import BAD_INPUT, note
+    from kernel_gym.extras import missing_extra
+
     try:
         app()
     except ModuleNotFoundError as error:
@@ -131,3 +58,38 @@ def main() -> None:
             raise
         note(f"error: {text}")
         sys.exit(BAD_INPUT)
+
+
+def _is_check(arguments: list[str]) -> bool:
+    return arguments[:1] == ["check"] and len(arguments) > 2 and "--help" not in arguments
+
+
+def _start_template() -> None:
+    """Starts the template of workers before this process loads the commands.
+
+    Loading its libraries takes the template longer than everything that `check` does until it needs
+    a worker. A command line that is wrong ends the template again.
+    """
+    from kernel_gym.sandbox.spawn import shared_template
+
+    shared_template()
+
+
+def _status_of(run: Callable[[], None]) -> int:
+    """Runs a command; returns its exit status. Other exceptions pass."""
+    try:
+        run()
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else int(end.code is not None)
+    return 0
+
+
+def _leave(status: int) -> NoReturn:
+    """Ends this process without taking all libraries apart, which takes 0.1 s."""
+    atexit._run_exitfuncs()
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except OSError:  # nobody reads what it has printed
+        status = status or 1
+    os._exit(status)

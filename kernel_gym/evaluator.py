@@ -24,12 +24,14 @@ import torch
 
 from kernel_gym.devices import open_device
 from kernel_gym.devices.base import BrokenTaskError, DeviceLostError, InfraError
+from kernel_gym.devices.description import TimingMethod
 from kernel_gym.devices.plan_store import (
     EvaluationPlans,
     NoPlanError,
     PlanStore,
     evaluation_name,
 )
+from kernel_gym.judge.ahead import Ahead
 from kernel_gym.judge.attempt import Attempt, Verdict
 from kernel_gym.judge.expected import ExpectedCache
 from kernel_gym.judge.profiled import profiled_kernels
@@ -80,6 +82,8 @@ class Evaluator:
         plans: Where launch plans are stored, so that records can be judged again from them. Only
             simulated devices store plans.
         watch: Is called with the name of a stage when a step of it ends, for measurements.
+        hurry: Whether a second thread works ahead, for an evaluation that somebody waits for. Only
+            on devices that report modelled times: others measure them.
 
     Raises:
         UnknownDevice: There is no such device.
@@ -94,6 +98,7 @@ class Evaluator:
         secret: RunSecret | None = None,
         plans: Path | None = None,
         watch: Callable[[str], None] | None = None,
+        hurry: bool = False,
     ) -> None:
         self.device = open_device(device)
         self._seed = seed
@@ -102,6 +107,7 @@ class Evaluator:
         self._watch = watch or (lambda stage: None)
         self._baseline = BaselineRunner(self.device, self._caches.baselines)
         stores = plans is not None and self.device.description.device_per_session
+        self._hurry = hurry and self.device.description.timing is TimingMethod.REPORTED
         self._plans = PlanStore(plans) if plans is not None and stores else None
 
     def evaluate(self, task: Task, source: str, seed: int | None = None) -> Evaluation:
@@ -180,21 +186,7 @@ class Evaluator:
     def _evaluate_once(
         self, task: Task, source: str, seed: int, secret: RunSecret, again: bool = False
     ) -> Evaluation:
-        attempt = Attempt(
-            task, source, self.device, seed, secret, self._baseline, self._caches.expected
-        )
-        if self._plans is not None:
-            decided = (
-                task.id,
-                digest_of(task.problem),
-                source_digest(source),
-                self.device.description.name,
-                seed,
-                secret.sha256,
-            )
-            attempt.plans = EvaluationPlans(self._plans, evaluation_name(*decided), again)
-        elif again:
-            raise NoPlanError("no plans were stored")
+        attempt = self._attempt(task, source, seed, secret, again)
         wall: dict[str, float] = defaultdict(float)
         verdict: Verdict | None = None
         try:
@@ -212,12 +204,36 @@ class Evaluator:
             if verdict is not None and not again:  # a second opinion runs the source
                 verdict = ask_again(attempt, verdict)
         finally:
+            if attempt.ahead is not None:
+                attempt.ahead.stop()
             if attempt.session is not None:
                 with contextlib.suppress(TemplateError):
                     attempt.session.close()
         if attempt.plans is not None:
             attempt.plans.write()
         return self._record(attempt, verdict, wall)
+
+    def _attempt(
+        self, task: Task, source: str, seed: int, secret: RunSecret, again: bool
+    ) -> Attempt:
+        attempt = Attempt(
+            task, source, self.device, seed, secret, self._baseline, self._caches.expected
+        )
+        if self._plans is not None:
+            decided = (
+                task.id,
+                digest_of(task.problem),
+                source_digest(source),
+                self.device.description.name,
+                seed,
+                secret.sha256,
+            )
+            attempt.plans = EvaluationPlans(self._plans, evaluation_name(*decided), again)
+        elif again:
+            raise NoPlanError("no plans were stored")
+        if self._hurry and task.problem.worker_reference is None:
+            attempt.ahead = Ahead()
+        return attempt
 
     def _run(
         self, steps: Sequence[Step], attempt: Attempt, wall: dict[str, float]

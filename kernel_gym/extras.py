@@ -2,14 +2,19 @@
 
 `pip install kernel-gym` alone has the records, the rewards, the client of the service and the
 commands that read runs. What runs candidates needs the extra `judge`, plots the extra `report`.
+Other packages add parts by entry points, which are read once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 import lazy_loader
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoints
 
 EXTRAS = {
     "report": frozenset({"jinja2", "markupsafe", "matplotlib", "pygments", "scipy"}),
@@ -32,6 +37,20 @@ EXTRAS = {
 """Modules that an extra installs, by their import names."""
 _BUILDS = ("torch", "triton")
 """Packages of which a user chooses the build, see `docs/installation.md`."""
+
+
+@cache
+def _installed_points() -> Any:
+    """The entry points of all packages. Reading those of 130 packages takes 0.02 s."""
+    from importlib.metadata import entry_points
+
+    return entry_points()
+
+
+def points_of(group: str) -> EntryPoints:
+    """Returns the entry points of a group, of all packages that are installed."""
+    points: EntryPoints = _installed_points().select(group=group)
+    return points
 
 
 def missing_extra(error: ModuleNotFoundError) -> str | None:

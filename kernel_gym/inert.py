@@ -38,6 +38,8 @@ def inert_line(value: object, limit: int = MAX_LINE) -> str:
     """
     if not isinstance(value, str):
         return f"a {type(value).__name__}"[:limit]
+    if type(value) is str and len(value) <= limit and value.isprintable():
+        return value
     text = _printable(value[: limit + 1])
     return text if len(text) <= limit else text[: limit - len(_CUT)] + _CUT
 
@@ -101,8 +103,10 @@ def inert_json(value: object, depth: int = 6, entries: int = 64, text: int = 200
         entries: Most entries of each of them.
         text: Most characters of each text and key.
     """
-    if value is None or isinstance(value, bool | float):
+    if value is None or isinstance(value, (float, bool)):
         return value
+    if isinstance(value, str):
+        return inert_line(value, text)
     if isinstance(value, int) and abs(value) < 1 << 63:
         return value
     if isinstance(value, dict) and depth:

@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "kernel_gym"
 FLOORS = (
-    "errors extras",
+    "errors extras registration",
     "__init__ formatting hardware inert symbols tasks torch_device triton_versions",
     "plans records sim",
     "advice client protocol rewards storage",

@@ -1,5 +1,6 @@
 """Commands that only read load nothing that takes seconds; found by what is imported, not timed."""
 
+import json
 import subprocess
 import sys
 from importlib.metadata import version
@@ -91,6 +92,45 @@ def test_the_version_is_said_and_nothing_is_loaded():
     result = subprocess.run(command, capture_output=True, text=True)
     assert result.stdout.strip() == f"kernel-gym {version('kernel-gym')}"
     assert result.stderr.splitlines()[-1] == "[]"
+
+
+CHECK = """
+import atexit, json, subprocess, sys
+started, loaded = [], sys.argv.pop(1).split()
+
+class Noted(subprocess.Popen):
+    def __init__(self, command, **options):
+        before = [name for name in ("torch", "typer", "pydantic") if name in sys.modules]
+        started.append([command, before])
+        super().__init__(command, **options)
+
+subprocess.Popen = Noted
+here = lambda: [name for name in loaded if name in sys.modules]
+atexit.register(lambda: print(json.dumps([started, here()]), file=sys.stderr))
+from kernel_gym.cli import main
+main()
+"""
+"""Runs a command, and says which processes it has started, and which of some modules it has loaded.
+"""
+UNUSED = (
+    *("triton", "gymnasium", "kernel_gym.sim.engine.engine", "kernel_gym.imports.imported"),
+    "kernel_gym.judge.timing.gpu",
+)
+"""Modules that `check` of a kernel in Triton on the simulator does not need in its own process."""
+
+
+def test_check_starts_its_workers_first_and_loads_what_it_needs(tmp_path):
+    source = tmp_path / "source.py"
+    source.write_text("import torch\ndef softmax(x):\n    return torch.softmax(x, -1)\n")
+    command = [sys.executable, "-c", CHECK, " ".join((*UNUSED, "torch"))]
+    given = ["check", "triton2triton/softmax", str(source), "--device", "sim:gfx942"]
+    result = subprocess.run([*command, *given], capture_output=True, text=True)
+    started, loaded = json.loads(result.stderr.splitlines()[-1])
+    workers = [before for words, before in started if "kernel_gym.worker" in words]
+    assert workers == [[]]  # one template, before any library was loaded
+    assert loaded == ["torch"]
+    assert result.returncode == 1  # as it launches no kernel
+    assert "triton2triton/softmax on sim:gfx942" in result.stdout
 
 
 def test_records_and_rewards_load_nothing_heavy():

@@ -1,35 +1,9 @@
-"""Where kernels run: names, backends, descriptions, and what each device can do here."""
+"""Where kernels run: names, backends, descriptions, and what each device can do here.
 
-from kernel_gym.devices.registry import (
-    Backend,
-    DeviceStatus,
-    UnknownDevice,
-    backend_of,
-    describe,
-    device_names,
-    device_status,
-    device_statuses,
-    fixed_names,
-    open_device,
-    register_backend,
-    require_device,
-    resolve,
-    unregister_backend,
-)
+The public names, which are in `__init__.pyi`, are imported on first use (PEP 562): processes of a
+simulated GPU have no use for the registry.
+"""
 
-__all__ = [
-    "Backend",
-    "DeviceStatus",
-    "UnknownDevice",
-    "backend_of",
-    "describe",
-    "device_names",
-    "device_status",
-    "device_statuses",
-    "fixed_names",
-    "open_device",
-    "register_backend",
-    "require_device",
-    "resolve",
-    "unregister_backend",
-]
+from kernel_gym.extras import attach
+
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

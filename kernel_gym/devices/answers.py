@@ -30,8 +30,6 @@ MAX_REFUSED = 16
 """Most refused operators that one call records."""
 MAX_OPERATOR = 120
 """Most characters of an operator's name."""
-MAX_KERNELS = 32
-"""Most kernels whose facts are read."""
 MAX_BELIEVED = 1 << 28
 """Most bytes of an output that a reference worker states itself."""
 _LARGEST = 1 << 62

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 
 import torch
 
+from kernel_gym.devices.audit import Audit
 from kernel_gym.devices.description import DeviceDescription, TimingMethod
 from kernel_gym.records import KernelFacts
 from kernel_gym.sandbox.spawn import Child
@@ -87,21 +88,6 @@ class FailureKind(StrEnum):
     COMPILE = "compile"
     RUNTIME = "runtime"
     TIMEOUT = "timeout"
-
-
-class Audit(StrEnum):
-    """Which launches of a call are checked for races, lost writes and undefined reads."""
-
-    OFF = "off"
-    DRAWN = "drawn"
-    """A random share of the launches, which the candidate cannot foresee."""
-    AGAIN = "again"
-    """As `DRAWN`. The call repeats the last one, and its time and plan must be the same."""
-    ON = "on"
-    """Every launch."""
-    REVERSED = "reversed"
-    """Every launch, with the waves of each workgroup in reverse order. The time is not comparable
-    with that of other calls."""
 
 
 @dataclass(frozen=True)

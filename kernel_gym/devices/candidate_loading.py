@@ -77,6 +77,11 @@ class CandidateLoading:
     def _in_tilelang(self) -> bool:
         return self.task.language == "triton" and uses_tilelang(self.source)
 
+    @property
+    def asks_for_times_alone(self) -> bool:
+        """Whether host code may ask for times of kernels while it is recorded, and nothing else."""
+        return self.task.language == "triton" and not self._in_tilelang and not self._is_extension
+
     def load(self, language: str | None = None, plain: bool = False) -> Failed | None:
         """Builds and loads the source.
 

@@ -53,7 +53,7 @@ class Meter:
     """Measures one request to a process and its descendants.
 
     Args:
-        host: The process that runs host code.
+        host: The process that runs host code; None where another meter charges it.
         device: The process of the simulated GPU; None without one.
         limit: Host seconds of this request.
         budget: The remaining seconds of the candidate; None for trusted sources.
@@ -63,7 +63,7 @@ class Meter:
 
     def __init__(
         self,
-        host: int,
+        host: int | None,
         device: int | None,
         limit: float,
         budget: HostBudget | None,
@@ -119,7 +119,7 @@ class Meter:
         self.spent += Spent(step.worked + charged, step.simulated, step.wall)
 
     def _read(self) -> Clocks:
-        tree = descendants(self._host)
+        tree = [] if self._host is None else descendants(self._host)
         device = () if self._device is None else (self._device,)
         wall = time.monotonic()
         waits = {pid: waited_seconds(pid) for pid in (*tree, *device)}

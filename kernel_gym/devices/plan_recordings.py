@@ -112,6 +112,10 @@ class PlanRecordings:
         self._has_tuned = False
         self._unanswered: Failed | None = None  # the recorder waits for an answer for good
 
+    def key(self, inputs: Mapping[str, Value], dims: Mapping[str, int]) -> str:
+        """Returns a text that calls of one shape have in common."""
+        return form_key(sketch(self._task, inputs, dims, self._returns))
+
     def record(
         self,
         inputs: Mapping[str, Value],

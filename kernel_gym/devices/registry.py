@@ -17,10 +17,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from importlib.metadata import entry_points
 from typing import TYPE_CHECKING
 
 from kernel_gym.errors import InputError
+from kernel_gym.extras import points_of
 from kernel_gym.records import Clock
 from kernel_gym.tasks.near_names import near_names
 
@@ -145,7 +145,7 @@ def _installed() -> tuple[Backend, ...]:
     for target in BUILT_IN:
         module, _, kind = target.partition(":")
         built_in.append(getattr(import_module(module), kind)())
-    return (*built_in, *(point.load()() for point in entry_points(group=ENTRY_POINTS)))
+    return (*built_in, *(point.load()() for point in points_of(ENTRY_POINTS)))
 
 
 def backend_of(name: str) -> Backend:

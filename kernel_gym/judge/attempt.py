@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from kernel_gym.devices.base import Audit, Call, Device, Failed, FailureKind, Session
+from kernel_gym.devices.base import (
+    Audit,
+    Call,
+    Device,
+    Failed,
+    FailureKind,
+    Session,
+)
+from kernel_gym.devices.looking_ahead import ExpectedCall
 from kernel_gym.devices.plan_store import EvaluationPlans
+from kernel_gym.judge.ahead import Ahead
 from kernel_gym.judge.expected import Expected, ExpectedCache
 from kernel_gym.judge.reference import answer_of_worker, expect_of_worker
 from kernel_gym.judge.timing.baselines import BaselineRunner
@@ -62,6 +71,8 @@ class Attempt:
     """The time of the baseline on the inputs of a result, by the number of the result."""
     plans: EvaluationPlans | None = None
     """Where the plans of calls are stored, or read from when it is judged again."""
+    ahead: Ahead | None = None
+    """Computes values before they are needed, if the evaluation has a second processor."""
     deferred: DeferredChecks = field(init=False)
     """Timed calls that are checked later."""
 
@@ -99,6 +110,35 @@ class Attempt:
                 self.sample_seed(workload),
             )
         return self.cache.get(self.task.problem, workload, seed, where, make)
+
+    def prepare(self, workloads: Iterable[Workload], purpose: str) -> None:
+        """Has the values of workloads computed ahead, if that is done here."""
+        if self.ahead is not None:
+            for workload in workloads:
+                self.ahead.add(functools.partial(self.expected, workload, purpose))
+
+    def expected_call(
+        self, workload: Workload, purpose: str, repeats: bool = False
+    ) -> ExpectedCall:
+        """Describes a call for a session that looks ahead."""
+        return ExpectedCall(
+            lambda: self.expected(workload, purpose).inputs,
+            workload.dims,
+            self.sample_seed(workload) if repeats else None,
+        )
+
+    def baseline_seconds_on(self, workload: Workload) -> float:
+        """Returns the time of the baseline on the data with which the candidate is checked.
+
+        Raises:
+            InfraError: The baseline failed. The task or the device is broken, not the candidate.
+        """
+        purpose = str(workload.split)
+        inputs = self.expected(workload, purpose).inputs
+        seed = self.data_seed(purpose, workload.key)
+        return self.baseline.seconds_on(
+            self.task, workload, seed, inputs, self.sample_seed(workload)
+        )
 
     def call(
         self,

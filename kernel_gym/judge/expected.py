@@ -90,6 +90,7 @@ class ExpectedCache:
         self._capacity = capacity
         self._held = 0
         self._entries: OrderedDict[Hashable, Expected] = OrderedDict()
+        self._making: dict[Hashable, threading.Event] = {}
         self._lock = threading.Lock()
 
     def get(
@@ -113,16 +114,37 @@ class ExpectedCache:
         if where.type != "cpu":
             return make()
         key = (identity_of(problem), workload.key, seed, str(where))
+        while (cached := self._cached_or_mine(key)) is None:
+            pass
+        if isinstance(cached, Expected):
+            return cached
+        try:
+            expected = make()
+            self._keep(key, expected)
+        finally:
+            self._making.pop(key).set()
+        return expected
+
+    def _cached_or_mine(self, key: Hashable) -> Expected | bool | None:
+        """Returns the cached values, True if the caller must compute them, or None: ask again.
+
+        None is returned after another thread has computed them, or failed to.
+        """
         with self._lock:
             if key in self._entries:
                 self._entries.move_to_end(key)
                 return self._entries[key]
-        expected = make()
+            made = self._making.get(key)
+            if made is None:
+                self._making[key] = threading.Event()
+                return True
+        made.wait()
+        return None
+
+    def _keep(self, key: Hashable, expected: Expected) -> None:
         with self._lock:
-            if key not in self._entries:
-                self._entries[key] = expected
-                self._held += expected.nbytes
+            self._entries[key] = expected
+            self._held += expected.nbytes
             while self._held > self._capacity and len(self._entries) > 1:
                 _, dropped = self._entries.popitem(last=False)
                 self._held -= dropped.nbytes
-        return expected

@@ -6,11 +6,13 @@ screen -> build -> train -> adversarial -> unseen -> time. Speed counts only if 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
 
 from kernel_gym.devices.base import Audit, Call, Exclusivity, Failed
+from kernel_gym.devices.looking_ahead import LookingAhead
 from kernel_gym.judge.attempt import Attempt, Verdict, hidden, verdict_of
 from kernel_gym.judge.correctness import same_twice, share_right
 from kernel_gym.judge.expected import Expected, compare
@@ -49,15 +51,58 @@ def build(attempt: Attempt) -> Verdict | None:
             return Verdict(Outcome.COMPILE_ERROR, error)
     options: dict[str, Any] = {} if attempt.plans is None else {"plans": attempt.plans}
     seed = attempt.data_seed("samples")
+    if attempt.ahead is not None:
+        attempt.prepare(_train(attempt), "train")
     attempt.session = attempt.device.open(attempt.task, seed=seed, **options)
-    return method_of(attempt.device).build(attempt)
+    verdict = method_of(attempt.device).build(attempt)
+    if verdict is None:
+        _prepare(attempt)
+    return verdict
+
+
+def _prepare(attempt: Attempt) -> None:
+    """Has computed ahead what the candidate is checked with and compared with."""
+    if attempt.ahead is None:
+        return
+    train, adversarial, unseen = _train(attempt), _adversarial(attempt), _unseen(attempt)
+    attempt.prepare(adversarial, "adversarial")
+    attempt.prepare(unseen, "unseen")
+    if isinstance(attempt.session, LookingAhead):
+        calls = [attempt.expected_call(workload, "train") for workload in train]
+        twice = _twice(attempt, train)
+        calls.insert(twice + 1, attempt.expected_call(train[twice], "train", repeats=True))
+        calls += [attempt.expected_call(workload, "adversarial") for workload in adversarial]
+        calls += [attempt.expected_call(workload, "unseen") for workload in unseen]
+        attempt.session.expect(calls)
+    for workload in (*train, *unseen):
+        if workload.timed:
+            attempt.ahead.add(partial(attempt.baseline_seconds_on, workload))
+
+
+def _train(attempt: Attempt) -> list[Workload]:
+    return train_workloads(attempt.task.problem, attempt.device.description.scale)
+
+
+def _twice(attempt: Attempt, train: list[Workload]) -> int:
+    """Returns the index of the workload that is called twice."""
+    return attempt.data_seed("called twice") % len(train)
+
+
+def _adversarial(attempt: Attempt) -> list[Workload]:
+    task, scale = attempt.task, attempt.device.description.scale
+    seed = attempt.data_seed("adversarial")
+    return adversarial_workloads(task.problem, scale, task.language, seed)
+
+
+def _unseen(attempt: Attempt) -> list[Workload]:
+    task, scale = attempt.task, attempt.device.description.scale
+    return unseen_workloads(task.problem, scale, task.language, attempt.data_seed("unseen"))
 
 
 def check_train(attempt: Attempt) -> Verdict | None:
     """Checks values on every train workload; one is also repeated and run without its kernels."""
-    problem = attempt.task.problem
-    workloads = train_workloads(problem, attempt.device.description.scale)
-    twice = attempt.data_seed("called twice") % len(workloads)
+    workloads = _train(attempt)
+    twice = _twice(attempt, workloads)
     for index, workload in enumerate(workloads):
         verdict, expected, outputs = _check(attempt, workload, "train")
         if verdict is None and index == twice:
@@ -69,10 +114,7 @@ def check_train(attempt: Attempt) -> Verdict | None:
 
 def check_adversarial(attempt: Attempt) -> Verdict | None:
     """Checks values on odd sizes, strides and distributions; the first failure ends it."""
-    task = attempt.task
-    scale = attempt.device.description.scale
-    seed = attempt.data_seed("adversarial")
-    for workload in adversarial_workloads(task.problem, scale, task.language, seed):
+    for workload in _adversarial(attempt):
         verdict, *_ = _check(attempt, workload, "adversarial", Audit.REVERSED)
         if verdict is not None:
             return hidden(verdict, Split.ADVERSARIAL)
@@ -81,11 +123,8 @@ def check_adversarial(attempt: Attempt) -> Verdict | None:
 
 def check_unseen(attempt: Attempt) -> Verdict | None:
     """Checks values on unseen workloads of all kinds, so that transfer is known for each kind."""
-    task = attempt.task
-    seed = attempt.data_seed("unseen")
     first: Verdict | None = None
-    scale = attempt.device.description.scale
-    for workload in unseen_workloads(task.problem, scale, task.language, seed):
+    for workload in _unseen(attempt):
         verdict, *_ = _check(attempt, workload, "unseen")
         first = first or verdict
         if verdict is not None and verdict.outcome in (Outcome.TIMEOUT, Outcome.RUNTIME_ERROR):

@@ -17,7 +17,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, 
 
 from kernel_gym.inert import inert_line, inert_object
 from kernel_gym.sim.engine.faults import AUDIT_KINDS
-from kernel_gym.sim.timing.profile import without_folders
+from kernel_gym.sim.timing.folders import without_folders
 
 Text = Annotated[str, AfterValidator(inert_line)]
 Dim3 = tuple[int, int, int]

@@ -8,7 +8,7 @@ from typing import Any
 from kernel_gym.devices.sim.simulated_gpu import Observer
 from kernel_gym.programs.device_size import device_memory
 from kernel_gym.programs.local_runtime import LocalRuntime
-from kernel_gym.sim.timing.profile import without_folders
+from kernel_gym.sim.timing.folders import without_folders
 from kernel_gym.torch_device import library
 
 

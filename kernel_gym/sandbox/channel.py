@@ -144,6 +144,11 @@ class Channel:
         self._unanswered = False
         return answer
 
+    def end(self) -> None:
+        """Ends the connection. Another thread that waits for a message finds the peer gone."""
+        with contextlib.suppress(OSError):
+            self._sock.shutdown(socket.SHUT_RDWR)
+
     def close(self) -> None:
         """Closes this end."""
         self._sock.close()

@@ -20,7 +20,6 @@ from kernel_gym.protocol.request import Request, encode
 from kernel_gym.protocol.template import Fork, Kill, ReadTimes
 from kernel_gym.sandbox.channel import MAX_BUFFER, MAX_HEADER, Channel
 from kernel_gym.sandbox.confine import ONE_THREAD, WorkerLimits
-from kernel_gym.storage.secret import secret_files
 
 _MAX_ANSWERS = {"recorder": MAX_PLAN_JSON_BYTES}
 """Most bytes of JSON in an answer of a role that runs candidates."""
@@ -53,6 +52,9 @@ class Child:
         """Why the template ended the process, if it did; set by `close`."""
         self._template = template
         self._home = home
+        self._closing = threading.Lock()
+        self._closed: tuple[int | None] | None = None
+        """The exit status, once it is closed."""
 
     @property
     def template_alive(self) -> bool:
@@ -66,13 +68,17 @@ class Child:
             grace: Seconds to wait for its own end, if it has closed its pipe already.
 
         Returns:
-            The exit status (minus the signal's number) of a process that had ended by itself.
+            The exit status (minus the signal's number) of a process that had ended by itself. Who
+            closes it again gets the same.
         """
-        self.channel.close()
-        status, self.ended_for = self._template.kill(self.pid, grace)
-        if self._home is not None:
-            shutil.rmtree(self._home, ignore_errors=True)
-        return status
+        with self._closing:
+            if self._closed is None:
+                self.channel.close()
+                status, self.ended_for = self._template.kill(self.pid, grace)
+                if self._home is not None:
+                    shutil.rmtree(self._home, ignore_errors=True)
+                self._closed = (status,)
+        return self._closed[0]
 
 
 _KEPT_HEAP = {
@@ -163,6 +169,8 @@ class Template:
         Raises:
             TemplateError: The template is gone.
         """
+        from kernel_gym.storage.secret import secret_files  # not before the template has started
+
         ours, theirs = socket.socketpair()
         home = Path(tempfile.mkdtemp(prefix="kernel-gym-")) if role != "device" else None
         request = Fork(

@@ -45,8 +45,8 @@ class Role:
     Args:
         module: The name of a module with `main(descriptors, options)`.
         confined: Whether the child runs untrusted code.
-        libraries: Modules that the template imports before it forks the first child of the role:
-            every child would import them by itself, and most judges ask for none.
+        libraries: Modules besides it. The template imports all before it forks the first child of
+            the role: every child would import them by itself, and most judges ask for none.
     """
 
     module: str
@@ -54,12 +54,15 @@ class Role:
     libraries: tuple[str, ...] = ()
 
 
-def serve(control: socket.socket, roles: Mapping[str, Role]) -> None:
+def serve(
+    control: socket.socket, roles: Mapping[str, Role], spare: Iterator[None] | None = None
+) -> None:
     """Serves fork and kill requests until the judge is gone.
 
     Args:
         control: The pipe to the judge.
         roles: What children can become, by the name in requests.
+        spare: Work that no first request needs. A step of it is done when nothing is asked.
     """
     kernel.become_subreaper()
     needed = view.needed_folders()
@@ -70,7 +73,7 @@ def serve(control: socket.socket, roles: Mapping[str, Role]) -> None:
     children = Children()
     homes: set[str] = set()
     try:
-        _serve(control, roles, children, needed, homes)
+        _serve(control, roles, children, needed, homes, spare or iter(()))
     finally:
         for pid in list(children):
             children.end(pid)
@@ -84,12 +87,13 @@ def _serve(
     children: Children,
     needed: tuple[str, ...],
     homes: set[str],
+    spare: Iterator[None],
 ) -> None:
     watch, pages = Watch(), HugePages()
     selector = selectors.DefaultSelector()
     selector.register(control, selectors.EVENT_READ)
     while True:
-        ready = selector.select(timeout=_IDLE if (wait := watch.wait) is None else wait)
+        ready = _is_asked(selector, spare, watch)
         for pid in watch.overrun():
             _kill(pid)
         children.reap()
@@ -104,7 +108,7 @@ def _serve(
             _send(control, _answer(header, children, watch))
             continue
         request = decode(Fork, header)
-        _load(roles[request.role].libraries)
+        _load(roles[request.role])
         pages.before_fork()
         pid = os.fork()
         if pid == 0:
@@ -121,12 +125,20 @@ def _serve(
         _send(control, Forked(pid))
 
 
-def _load(libraries: tuple[str, ...]) -> None:
-    if sys.modules.keys() >= set(libraries):
+def _is_asked(selector: selectors.BaseSelector, spare: Iterator[None], watch: Watch) -> bool:
+    """Waits for a request, or until the next look at the children. Spare work is done meanwhile."""
+    while not selector.select(timeout=0):
+        if next(spare, spare) is spare:
+            return bool(selector.select(_IDLE if (wait := watch.wait) is None else wait))
+    return True
+
+
+def _load(role: Role) -> None:
+    modules = (*role.libraries, role.module)
+    if sys.modules.keys() >= set(modules):
         return
-    for name in libraries:
+    for name in modules:
         importlib.import_module(name)
-    gc.collect()
     gc.freeze()  # a collection in a child would copy the pages of all loaded objects
 
 

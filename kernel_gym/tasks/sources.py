@@ -12,9 +12,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from functools import cache
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from kernel_gym.extras import points_of
 
 if TYPE_CHECKING:
     from kernel_gym.tasks.problem import Problem
@@ -65,7 +66,7 @@ class TaskSource(ABC):
 @cache
 def task_sources() -> tuple[TaskSource, ...]:
     """Returns all registered sources, by the names of their entry points."""
-    points = sorted(entry_points(group=GROUP), key=lambda point: point.name)
+    points = sorted(points_of(GROUP), key=lambda point: point.name)
     return tuple(point.load()() for point in points)
 
 

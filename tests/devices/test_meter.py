@@ -41,6 +41,15 @@ def test_work_is_charged(clocks):
     assert spent(clocks, (4, 3, 1, 0)) == Spent(host=3, simulated=1, wall=4)
 
 
+def test_a_meter_without_a_host_process_reads_the_device_alone(monkeypatch):
+    read = []
+    monkeypatch.setattr(module, "descendants", lambda pid: read.append(pid) or [pid])
+    monkeypatch.setattr(module, "processor_seconds", lambda pid, children=False: 0.0)
+    for host in (None, 7):
+        Meter(host, 8, 1e9, None)
+    assert read == [7]
+
+
 def test_sleep_is_charged_look_by_look(clocks):
     assert spent(clocks, *[(0.25, 0, 0, 0)] * 8).host == 2
 

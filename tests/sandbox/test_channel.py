@@ -2,6 +2,7 @@
 
 import socket
 import struct
+import threading
 
 import pytest
 
@@ -114,3 +115,20 @@ def test_an_end_that_was_closed_here_is_closed_too(ends, use):
     channel.close()
     with pytest.raises(ChannelClosed):
         use(channel)
+
+
+def test_a_thread_that_waits_is_told_of_the_end(ends):
+    channel, _ = ends
+    told = []
+
+    def wait():
+        with pytest.raises(ChannelClosed) as closed:
+            channel.recv(timeout=60)
+        told.append(closed.value)
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    channel.end()
+    thread.join()
+    assert told
+    channel.end()  # once more does no harm

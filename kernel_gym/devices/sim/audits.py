@@ -6,7 +6,7 @@ import hashlib
 import random
 from typing import Any
 
-from kernel_gym.devices.base import Audit
+from kernel_gym.devices.audit import Audit
 from kernel_gym.sim.engine.engine import Kernel
 
 AUDITED_SHARE = 0.2

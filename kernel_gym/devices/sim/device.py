@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import torch
 
+from kernel_gym import triton_versions
 from kernel_gym.devices.base import Exclusivity
 from kernel_gym.devices.description import DeviceDescription, TimingMethod
 from kernel_gym.devices.plan_store import EvaluationPlans
@@ -48,8 +49,6 @@ class SimDevice:
 
     def versions(self) -> dict[str, str]:
         """Returns the versions of everything that decides a result."""
-        import triton
-
         import kernel_gym
 
         toolchain = hip_toolchain(self.description.arch)
@@ -57,7 +56,7 @@ class SimDevice:
         return {
             "kernel_gym": kernel_gym.__version__,
             "torch": torch.__version__,
-            "triton": triton.__version__,
+            "triton": triton_versions.installed(),
             "clang": clang,
             "timing_model": TIMING_MODEL_VERSION,
         }

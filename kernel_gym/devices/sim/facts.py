@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from kernel_gym.inert import inert_json
-from kernel_gym.records import KernelFacts
 from kernel_gym.sim.engine.engine import Kernel, LaunchResult
 from kernel_gym.sim.timing.compared import stored
-from kernel_gym.sim.timing.profile import without_folders
 
+MAX_KERNELS = 32
+"""Most kernels whose facts are read."""
 MAX_UNKNOWN_SHARE = 0.1
 """A time is uncalibrated if more than this share of it was never compared."""
 OPERATORS = "most of its time is operators and transfers of PyTorch, which were never compared"
@@ -109,14 +109,6 @@ def describe_kernel(kernel: Kernel) -> dict[str, Any]:
         "bound_by": None,
         "profile": {},
     }
-
-
-def read_kernels(described: list[dict[str, Any]]) -> tuple[KernelFacts, ...]:
-    """Returns the facts of a call's kernels without folders, which differ between runs."""
-    return tuple(
-        KernelFacts(**{**entry, "profile": without_folders(entry["profile"])})
-        for entry in described
-    )
 
 
 def describe_launch(

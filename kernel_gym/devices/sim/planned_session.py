@@ -6,16 +6,23 @@ for values that the plan so far has written. The simulated GPU executes it on th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any, TypeVar
 
 import torch
 
-from kernel_gym.devices.base import Audit, Call, DeviceLostError, Failed, FailureKind
+from kernel_gym.devices.base import (
+    Audit,
+    Call,
+    DeviceLostError,
+    Failed,
+    FailureKind,
+)
 from kernel_gym.devices.candidate_loading import CandidateLoading
 from kernel_gym.devices.failures import describe_fault
+from kernel_gym.devices.looking_ahead import ExpectedCall
 from kernel_gym.devices.operators import MAX_READ_BYTES
 from kernel_gym.devices.plan_recordings import (
     ExecutedPlan,
@@ -24,6 +31,7 @@ from kernel_gym.devices.plan_recordings import (
     form_key,
     sketch,
 )
+from kernel_gym.devices.recordings_ahead import RecordingsAhead
 from kernel_gym.devices.sim.compiled import KernelFile
 from kernel_gym.devices.sim.session import (
     CALL_SECONDS,
@@ -64,6 +72,7 @@ class PlannedSession(SimSession):
         self._kernels, self._plans = kernels, options.plans
         self._returns = True
         self._loading: CandidateLoading | None = None
+        self._ahead: RecordingsAhead | None = None
         self._most_read = MAX_CONSTANTS_BYTES if options.resident else MAX_READ_BYTES
         super().__init__(task, options)
 
@@ -95,6 +104,17 @@ class PlannedSession(SimSession):
     def second_opinion(self) -> PlannedSession:
         """Opens a session with a compiler that leaves out optional passes."""
         return PlannedSession(self._task, replace(self._options, plain=True, plans=None))
+
+    def expect(self, calls: Sequence[ExpectedCall]) -> None:
+        """Records calls ahead, where host code is Python and asks only for times."""
+        assert self._loading is not None, "no source is loaded"
+        stored = self._plans is not None and self._plans.again
+        if self._task.problem.recorded or stored or not self._loading.asks_for_times_alone:
+            return
+        worker = self._worker.ahead()
+        ask = partial(_ask_recorder, worker, None, replace(self._loading, recorder=worker))
+        self._ahead = RecordingsAhead(PlanRecordings(self._task, ask, self._returns), calls)
+        assert self._device  # it starts while the first call is recorded
 
     def record(self, inputs: Mapping[str, Value], dims: Mapping[str, int]) -> LaunchPlan | Failed:
         """Returns the plan of a call, as `PlanRecordings.record` does."""
@@ -142,6 +162,9 @@ class PlannedSession(SimSession):
 
     def close(self) -> None:
         """Ends the recorder and the simulated GPU."""
+        if self._ahead is not None:
+            self._worker.abandon()
+            self._ahead.stop()
         super().close()
         if self._kernels is not None:
             self._kernels.close()
@@ -152,7 +175,11 @@ class PlannedSession(SimSession):
         if self._plans is not None and self._plans.again:
             return self._plans.find(form_key(self._sketch(inputs, dims)), inputs)
         time_steps = partial(self._time_steps, inputs, dims)
-        call = self._recordings.record(inputs, dims, time_steps, self._may_read(inputs, dims))
+        if self._ahead is not None:
+            call = self._ahead.record(inputs, dims, time_steps)
+            self._worker.take_failure(call)
+        else:
+            call = self._recordings.record(inputs, dims, time_steps, self._may_read(inputs, dims))
         if self._plans is not None and isinstance(call, PlannedCall):
             self._plans.keep(form_key(self._sketch(inputs, dims)), inputs, call)
         return call
@@ -165,7 +192,12 @@ class PlannedSession(SimSession):
         if self._plans is not None and self._plans.again:
             return None
         time_steps, may_read = partial(self._time_steps, inputs, dims), self._may_read(inputs, dims)
-        return self._recordings.repeat(inputs, dims, time_steps, self._samples or 0, may_read)
+        seed = self._samples or 0
+        if self._ahead is None:
+            return self._recordings.repeat(inputs, dims, time_steps, seed, may_read)
+        failed = self._ahead.repeat(inputs, dims, time_steps, seed)
+        self._worker.take_failure(failed)
+        return failed
 
     def _may_read(
         self, inputs: Mapping[str, Value], dims: Mapping[str, int]

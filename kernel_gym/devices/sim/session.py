@@ -46,9 +46,9 @@ from kernel_gym.devices.operators import operators_for, operators_of_candidate
 from kernel_gym.devices.placement import in_place_inputs, sketched_outputs, storage_bytes
 from kernel_gym.devices.plan_store import EvaluationPlans
 from kernel_gym.devices.sim import memory as sim_memory
-from kernel_gym.devices.sim.facts import read_kernels
 from kernel_gym.devices.sim.labels import tensor_label
 from kernel_gym.devices.sim.outputs import read_outputs
+from kernel_gym.devices.sim.read_facts import read_kernels
 from kernel_gym.devices.sim.worker import SimWorkerHandle
 from kernel_gym.protocol import device as device_messages
 from kernel_gym.protocol.request import Request, encode
@@ -200,6 +200,7 @@ class SimSession(ABC):
             "same_samples": kept,
             "same_addresses": kept,
             "arch": options.arch,
+            "describes": False,  # a judge reads the facts of a call
             "code_cache": str(cache_folder("code")),
             "operators": operators_for(self._task, options.resident),
             "permitted": sorted(operators_of_candidate(self._task)),

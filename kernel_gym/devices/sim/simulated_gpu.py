@@ -9,12 +9,11 @@ from typing import Any
 
 import torch
 
-from kernel_gym.devices.answers import MAX_KERNELS
-from kernel_gym.devices.base import Audit
+from kernel_gym.devices.audit import Audit
 from kernel_gym.devices.operators import Operators
 from kernel_gym.devices.sim import memory as sim_memory
 from kernel_gym.devices.sim.audits import Audits
-from kernel_gym.devices.sim.facts import CallFacts, describe_kernel, describe_launch
+from kernel_gym.devices.sim.facts import MAX_KERNELS, CallFacts, describe_kernel, describe_launch
 from kernel_gym.devices.sim.kept_memory import Region
 from kernel_gym.devices.sim.memory import (
     POISON,
@@ -65,7 +64,7 @@ class SimulatedGpu:
             `operators` (a value of `Operators`), `permitted` (names of operators, see
             `operators_of_candidate`), `outputs` (their names), `code_cache` (a folder, see
             `Engine`), `kept_limit` (bytes, see `Engine`), `reuse_addresses` (see `SimArena`),
-            `margin` and `go_on` (see `Engine.launch`).
+            `margin` and `go_on` (see `Engine.launch`), `describes` (whether each launch is).
         observer: Is called for each launch, fault and finding.
     """
 
@@ -86,6 +85,8 @@ class SimulatedGpu:
         self.operators = Operators(options.get("operators", Operators.NONE))
         self.permitted = frozenset(options.get("permitted", ()))
         self._margin = options.get("margin", 0)
+        self._describes = options.get("describes", True)
+        """Whether each launch is described, for an observer or the owner of a program."""
         self.output_names: tuple[str, ...] = tuple(options.get("outputs", ()))
         """Names of the outputs of the task, for messages about their memory."""
         self._go_on = AUDIT_KINDS if options.get("go_on") else frozenset()
@@ -303,7 +304,10 @@ class SimulatedGpu:
         if not self.tuning:
             self._audits.launch(kernel, code, audited)
         self.seconds += result.seconds or 0.0
-        self._note(describe_launch(kernel, code, grid, block, lds, result))
+        if self._describes:
+            self._note(describe_launch(kernel, code, grid, block, lds, result))
+        else:
+            self.launches.append({"kernel": kernel})
         return messages.Done()
 
     def _run(

@@ -5,10 +5,10 @@ from __future__ import annotations
 import functools
 import re
 import shutil
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+from kernel_gym.devices.sim.compiler_versions import version_text
 from kernel_gym.sim.llvm_packages import USUAL, packaged_llvm
 
 OLDEST_CLANG = 17
@@ -143,8 +143,7 @@ def find_clang(needed: int) -> tuple[str, str] | None:
         path = shutil.which(name)
         if path is None:
             continue
-        text = subprocess.run([path, "--version"], capture_output=True, text=True).stdout
-        match = re.search(r"version (\d+)[\d.]*", text)
+        match = re.search(r"version (\d+)[\d.]*", version_text(path))
         if match and int(match.group(1)) >= needed:
             return path, match.group(0).removeprefix("version ")
     return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import signal
 
 from kernel_gym.devices.answers import parse_failure
@@ -18,6 +19,8 @@ from kernel_gym.sandbox.channel import (
     ChannelTimeout,
 )
 from kernel_gym.sandbox.spawn import Child
+
+_ENDED = "the evaluation has ended"
 
 
 class SimWorkerHandle:
@@ -42,6 +45,8 @@ class SimWorkerHandle:
         """Host time of all requests so far."""
         self._child, self._budget, self._note = child, budget, note
         self._pid, self.device = inner_pid(child.pid), device
+        self._abandoned = False
+        self._ahead: SimWorkerHandle | None = None
 
     def exchange(self, request: Request, limit: float) -> ChannelMessage | Failed:
         """Sends a request and returns the answer, within the limit and the budget.
@@ -61,7 +66,8 @@ class SimWorkerHandle:
         except ChannelTimeout:
             answer = None
         except ChannelClosed:
-            return self.fail(Failed(FailureKind.RUNTIME, describe_exit(self._child)))
+            text = _ENDED if self._abandoned else describe_exit(self._child)
+            return self.fail(Failed(FailureKind.RUNTIME, text))
         except ChannelError as error:
             text = f"the worker broke the protocol: {error}"
             return self.fail(Failed(FailureKind.RUNTIME, text))
@@ -74,7 +80,28 @@ class SimWorkerHandle:
     def meter(self, limit: float, short: bool = False) -> Meter:
         """Starts to measure a request to the worker or to its GPU, see `Meter`."""
         device = None if self.device is None else self.device.pid
-        return Meter(self._pid, device, limit, self._budget, short)
+        host = self._pid if self._ahead is None else None
+        return Meter(host, device, limit, self._budget, short)
+
+    def ahead(self) -> SimWorkerHandle:
+        """Returns a second handle, for another thread that asks the worker from now on.
+
+        This one measures the simulated GPU only. Each has as many seconds as the candidate has
+        left, and a failure of its own: what the worker does ahead is not due yet.
+        """
+        self._ahead = SimWorkerHandle(self._child, None, copy.copy(self._budget), self._note)
+        return self._ahead
+
+    def abandon(self) -> None:
+        """Ends the pipe to a worker that is asked ahead: the thread that waits for it returns."""
+        if self._ahead is not None:
+            self._ahead._abandoned = True
+            self._child.channel.end()
+
+    def take_failure(self, result: object) -> None:
+        """Takes over a result of the handle that asks ahead, if the worker has failed with it."""
+        if self._ahead is not None and result is self._ahead.dead:
+            self.dead = self._ahead.dead
 
     def charge(self, meter: Meter) -> None:
         """Charges a request that has ended."""
@@ -84,8 +111,10 @@ class SimWorkerHandle:
             self._budget.draw(spent)
 
     def fail(self, failed: Failed) -> Failed:
-        """Records a failure after which the worker cannot be used."""
+        """Records a failure after which the worker cannot be used, nor be asked ahead."""
         self.dead = failed
+        if self._ahead is not None and self._ahead.dead is None:
+            self._ahead.dead = failed
         return failed
 
     def lost_device(self, error: DeviceLostError) -> Failed:
@@ -102,6 +131,7 @@ class SimWorkerHandle:
             raise error
         if self.dead:
             return self.dead
+        self.abandon()
         self._child.close()
         if why := self._child.ended_for:
             return self.fail(Failed(FailureKind.RUNTIME, f"the candidate {why}"))

@@ -8,8 +8,6 @@ from typing import Protocol
 from kernel_gym.devices.base import Device, Failed, TimingMethod
 from kernel_gym.judge.attempt import Attempt, Verdict
 from kernel_gym.judge.timing.baselines import BaselineRunner
-from kernel_gym.judge.timing.gpu import PairedMethod
-from kernel_gym.judge.timing.reported import ReportedMethod
 from kernel_gym.tasks.task import Task
 from kernel_gym.tasks.workload import Workload
 
@@ -48,12 +46,12 @@ class Method(Protocol):
         """
 
 
-_METHODS: dict[TimingMethod, Method] = {
-    TimingMethod.REPORTED: ReportedMethod(),
-    TimingMethod.PAIRED: PairedMethod(),
-}
-
-
 def method_of(device: Device) -> Method:
-    """Returns the method by which a device is timed."""
-    return _METHODS[device.description.timing]
+    """Returns the method by which a device is timed. The other one is not loaded."""
+    if device.description.timing is TimingMethod.REPORTED:
+        from kernel_gym.judge.timing.reported import ReportedMethod
+
+        return ReportedMethod()
+    from kernel_gym.judge.timing.gpu import PairedMethod
+
+    return PairedMethod()

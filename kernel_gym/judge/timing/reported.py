@@ -24,6 +24,8 @@ class ReportedMethod:
 
     def time(self, attempt: Attempt) -> Verdict | None:
         """Compares the reported times with the baseline's, and with physics (rule 20)."""
+        if attempt.ahead is not None:
+            attempt.ahead.finish()  # the baseline has one session
         disagreement = _disagreement(attempt)
         if disagreement:
             return Verdict(Outcome.INVALID_TIMING, disagreement)
@@ -35,7 +37,7 @@ class ReportedMethod:
             roofline = attempt.roofline_seconds(workload)
             if seconds < PLAUSIBILITY.physics_share * roofline:
                 return impossible(seconds, roofline, workload)
-            baseline = attempt.baseline_seconds.get(index) or _on_the_same_data(attempt, workload)
+            baseline = attempt.baseline_seconds.get(index) or attempt.baseline_seconds_on(workload)
             ratio = baseline / seconds
             attempt.amend(
                 index,
@@ -57,16 +59,6 @@ class ReportedMethod:
     ) -> list[float] | Failed:
         """Returns the reported or modelled seconds of the baseline; the seed is not used."""
         return [baseline.seconds(task, workload) for workload in workloads]
-
-
-def _on_the_same_data(attempt: Attempt, workload: Workload) -> float:
-    """Returns the time of the baseline on the data with which the candidate was checked."""
-    purpose = str(workload.split)
-    inputs = attempt.expected(workload, purpose).inputs
-    seed = attempt.data_seed(purpose, workload.key)
-    return attempt.baseline.seconds_on(
-        attempt.task, workload, seed, inputs, attempt.sample_seed(workload)
-    )
 
 
 def impossible(seconds: float, roofline: float, workload: Workload) -> Verdict:

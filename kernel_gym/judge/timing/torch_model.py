@@ -16,7 +16,6 @@ import torch
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves
-from torch.utils.flop_counter import flop_registry
 
 from kernel_gym.devices.fused_attention import attention_work, has_fused_attention
 from kernel_gym.devices.operator_costs import operator_cost
@@ -38,6 +37,14 @@ _FREE = frozenset(
         _aten._unsafe_view,
     }
 )
+
+
+def _flop_counter(operator: object) -> Callable[..., int] | None:
+    """Returns PyTorch's counter of an operator's FLOPs. Its module imports Triton."""
+    from torch.utils.flop_counter import flop_registry
+
+    counter: Callable[..., int] | None = flop_registry.get(operator)
+    return counter
 
 
 def _tensors(tree: object) -> list[torch.Tensor]:
@@ -68,7 +75,7 @@ class _OperatorCost(OperatorMode):
         results = _tensors(out)
         cost = operator_cost(operator, args, kwargs, out, self.spec.compute_units)
         moved = _bytes(_tensors((args, kwargs)) + results) if cost.moved is None else cost.moved
-        counter = flop_registry.get(operator)
+        counter = _flop_counter(operator)
         flops = counter(*args, **kwargs, out_val=out) if counter else 0
         dtype = results[0].dtype if results else torch.float32
         self.seconds += self.spec.operator_seconds(int(moved * cost.passes), flops, dtype)

@@ -10,6 +10,7 @@ from functools import cached_property
 from kernel_gym.sim import constants as hw
 from kernel_gym.sim import layouts, native
 from kernel_gym.sim.asm.metadata import KernelArg
+from kernel_gym.sim.asm.source_lines import Location
 from kernel_gym.sim.compiler.audit_tables import audit_table
 from kernel_gym.sim.compiler.decode import DecodedKernel
 from kernel_gym.sim.compiler.fusion import fused_program
@@ -166,7 +167,14 @@ class Kernel:
 
     def source_of(self, instruction: int) -> str:
         """``file:line`` of an instruction, or empty if unknown."""
-        location = self.decoded.instructions[instruction].location
+        return self._sources[instruction]
+
+    @cached_property
+    def _sources(self) -> list[str]:
+        """The source of each instruction: each launch asks for those that take its time."""
+        return [self._described(one.location) for one in self.decoded.instructions]
+
+    def _described(self, location: Location | None) -> str:
         if location is None or not location[1]:
             return ""
         return f"{self.files.get(location[0], '?')}:{location[1]}"

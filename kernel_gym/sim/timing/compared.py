@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,6 +21,8 @@ STORED = Path(__file__).parent / "compared.json"
 MIN_FAMILIES = 2
 """A kind of launch is compared if so many families have it: one of them says nothing of another."""
 _MEMORY = frozenset({"hbm", "mall", "l2", "l1"})
+_MATRIX, _SCRATCH, _ATOMICS = "has matrix units", "has scratch memory", "has atomics"
+"""Kinds of launches beside those by their bound."""
 
 
 class Residual(NamedTuple):
@@ -110,25 +112,37 @@ class ComparedKernels:
         if "bound_by" not in profile:
             return "its launch has no profile"
         own = residual("", 0, 1.0, seconds, profile)
-        kinds: tuple[tuple[bool, str, Callable[[Residual], bool]], ...] = (
-            (True, _bound(own.bound), lambda row: row.bound == own.bound),
-            (own.matrix, "uses matrix units", lambda row: row.matrix),
-            (own.scratch, "has scratch memory", lambda row: row.scratch),
-            (own.atomics, "adds atomically to few lines", lambda row: row.atomics),
+        kinds = (
+            (True, _bound(own.bound), own.bound),
+            (own.matrix, "uses matrix units", _MATRIX),
+            (own.scratch, "has scratch memory", _SCRATCH),
+            (own.atomics, "adds atomically to few lines", _ATOMICS),
         )
-        for applies, words, alike in kinds:
-            if applies and self._families(alike) < MIN_FAMILIES:
+        for applies, words, kind in kinds:
+            if applies and self._families.get(kind, 0) < MIN_FAMILIES:
                 return f"it {words}, as kernels of fewer than {MIN_FAMILIES} compared families"
         return self._beyond(own)
 
-    def _families(self, alike: Callable[[Residual], bool]) -> int:
-        return len({row.family for row in self.rows if alike(row)})
+    @cached_property
+    def _families(self) -> dict[str, int]:
+        """The number of families with a kernel of a kind."""
+        families: dict[str, set[str]] = {}
+        for row in self.rows:
+            marks = ((row.matrix, _MATRIX), (row.scratch, _SCRATCH), (row.atomics, _ATOMICS))
+            for kind in (row.bound, *(kind for applies, kind in marks if applies)):
+                families.setdefault(kind, set()).add(row.family)
+        return {kind: len(names) for kind, names in families.items()}
+
+    @cached_property
+    def _bounds(self) -> tuple[float, float, float]:
+        """The shortest and the longest time, and the largest code, that enough families reach."""
+        times = [(row.family, row.microseconds) for row in self.rows]
+        short, long = -_reach((f, -time) for f, time in times), _reach(times)
+        return short, long, _reach((row.family, row.code_bytes) for row in self.rows)
 
     def _beyond(self, own: Residual) -> str:
         """Why a launch is shorter, longer or larger than what was compared."""
-        times = [(row.family, row.microseconds) for row in self.rows]
-        short, long = -_reach((f, -time) for f, time in times), _reach(times)
-        code = _reach((row.family, row.code_bytes) for row in self.rows)
+        short, long, code = self._bounds
         if own.microseconds < short:
             return f"compared kernels took at least {short:.3g} us"
         if own.microseconds > long:

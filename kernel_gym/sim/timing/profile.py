@@ -186,16 +186,6 @@ def hot_lines(shares: Iterable[tuple[str, str, float]]) -> list[dict[str, object
     ]
 
 
-def without_folders(profile: Mapping[str, Any]) -> dict[str, Any]:
-    """A copy of a profile without the folders of source files, which differ between runs."""
-    short = {
-        key: [h | {"source": h.get("source", "").rpartition("/")[2]} for h in profile.get(key, ())]
-        for key in ("hot", "lines", "bank_conflicts")
-        if key in profile
-    }
-    return {**profile, **short}
-
-
 def profile_text(name: str, profile: Mapping[str, Any]) -> str:
     """Renders a profile for people and policies.
 
