@@ -1,4 +1,4 @@
-"""Step 0 of a matrix product in Gluon for gfx950: right, with all layouts written out.
+"""Step 0: a product of matrices in Gluon for gfx950 that is right, with all layouts written out.
 
 Tiles go from memory to registers, and through LDS into the layout of the matrix instructions.
 """
@@ -10,9 +10,7 @@ from triton.experimental.gluon import language as gl
 
 TILE, DEPTH = gl.constexpr(256), gl.constexpr(64)
 MMA = gl.constexpr(
-    gl.amd.AMDMFMALayout(
-        version=4, instr_shape=[16, 16, 32], transposed=True, warps_per_cta=[2, 2]
-    )
+    gl.amd.AMDMFMALayout(version=4, instr_shape=[16, 16, 32], transposed=True, warps_per_cta=[2, 2])
 )
 X_OPERAND = gl.constexpr(gl.DotOperandLayout(0, MMA.value, k_width=8))
 W_OPERAND = gl.constexpr(gl.DotOperandLayout(1, MMA.value, k_width=8))

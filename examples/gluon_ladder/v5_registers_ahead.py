@@ -11,9 +11,7 @@ from triton.experimental.gluon.language.amd.cdna4 import async_copy
 
 TILE, DEPTH = gl.constexpr(256), gl.constexpr(64)
 MMA = gl.constexpr(
-    gl.amd.AMDMFMALayout(
-        version=4, instr_shape=[16, 16, 32], transposed=True, warps_per_cta=[2, 2]
-    )
+    gl.amd.AMDMFMALayout(version=4, instr_shape=[16, 16, 32], transposed=True, warps_per_cta=[2, 2])
 )
 X_OPERAND = gl.constexpr(gl.DotOperandLayout(0, MMA.value, k_width=8))
 W_OPERAND = gl.constexpr(gl.DotOperandLayout(1, MMA.value, k_width=8))
