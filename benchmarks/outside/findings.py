@@ -25,14 +25,14 @@ COMMAND = "python -m benchmarks audit-findings"
 
 
 class Reading(StrEnum):
-    """What the reading of a finding gave."""
+    """The result of reading a finding."""
 
     TRUE = "true"
     """The order of the accesses is not defined, and values can be wrong."""
     NO_EFFECT = "true, without effect"
-    """What the finding says holds, but no result depends on it."""
+    """The finding is right, but no result depends on it."""
     FALSE = "false"
-    """What the finding says does not hold."""
+    """The finding is wrong."""
 
 
 class AuditRun(Record):
@@ -60,9 +60,9 @@ class ReadFinding(Record):
     verdict: Reading
     reason: Text
     change: str = ""
-    """What ends the finding."""
+    """The change that ends the finding."""
     after: str = ""
-    """What the run gave with this change."""
+    """The result of the run with this change."""
     repeat: Text
     """The words after `kernel-gym sim --audit --`, with variables before them."""
 

@@ -149,13 +149,14 @@ class LocalRuntime(SimRuntime):
 
 
 class _TellingConnection(Connection):
-    """A connection that says why a module cannot be loaded: the program gets an error code alone."""
+    """A connection that says why a module cannot be loaded. The program gets an error code."""
 
     def _module(self, image: int | None, path: bytes | None) -> int:
         self.error = None
         number = super()._module(image, path)
         if not number:
-            _print(f"kernel-gym: a module cannot be loaded: {self.error}\n".encode(), to_stderr=True)
+            line = f"kernel-gym: a module cannot be loaded: {self.error}\n"
+            _print(line.encode(), to_stderr=True)
         return number
 
 

@@ -96,7 +96,7 @@ assert hip.hipModuleLoadData(ctypes.byref(module), b"no kernel") == 200
 def test_a_library_that_calls_hip_has_the_gpu_of_its_process():
     done = subprocess.run([sys.executable, "-c", LIBRARY], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert "kernel-gym: a module cannot be loaded: a module is neither assembler text" in done.stderr
+    assert "kernel-gym: a module cannot be loaded: a module is neither" in done.stderr
 
 
 def test_the_hook_runs_the_sitecustomize_that_it_hides(tmp_path):

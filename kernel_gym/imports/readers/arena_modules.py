@@ -70,7 +70,7 @@ def module_entry(
 
 
 def _form(folder: Path) -> str:
-    """Says which form the HIP code of a task without a module has, if it is no single kernel file."""
+    """Says which form the HIP code of a task without a module has, if it is no kernel alone."""
     if any((folder / "src").glob("*.cpp")):
         return "; the bindings of its kernel are in another file"
     texts = (read_bytes(folder, path.name) for path in sorted(folder.glob("*.hip")))

@@ -16,6 +16,9 @@ LOSS = "from torch import nn\n\n\nclass Loss(nn.CrossEntropyLoss):\n    pass\n"
 SKIPPED = "platform_support: {status: skip, skip_reason: needs two GPUs}\n"
 
 
+LAUNCHERS = "FlyDSL: its tests call launchers, not a function of tensors in one file"
+
+
 def requires(arch):
     return f"platform_support:\n  status: supported\n  required_arch: {arch}\n"
 
@@ -85,10 +88,10 @@ def test_a_kernel_in_triton_is_the_start_kernel(entries):
             "HIP: it has no PyTorch module; it is a program with a main function",
         ),
         ("hip2hip/others/bare", "HIP: it has no PyTorch module"),
-        ("flydsl2flydsl/norm", "FlyDSL: its tests call launchers, not a function of tensors in one file"),
+        ("flydsl2flydsl/norm", LAUNCHERS),
         (
             "flydsl2flydsl/gemm",
-            "FlyDSL: its tests call launchers, not a function of tensors in one file; it requires gfx950",
+            f"{LAUNCHERS}; it requires gfx950",
         ),
         ("triton2triton/broken", "platform: the suite skips it: needs two GPUs"),
     ],

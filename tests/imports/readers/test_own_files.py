@@ -174,9 +174,10 @@ def test_a_kernel_in_flydsl_is_the_start_and_the_baseline_of_its_task(tmp_path, 
 
     made = run("new", "softmax.py", "--record", "pytest test_softmax.py")
     assert (made["task"], made["status"]) == ("own-softmax/softmax", "admitted")
-    found = run("check", made["task"], "softmax.py", "--device", "sim:gfx942", "--seed", "0")
-    assert found["evaluation"]["outcome"] == "passed"
-    assert found["evaluation"]["speedup"] == pytest.approx(1, abs=0.02)
+    words = ("check", made["task"], "softmax.py", "--device", "sim:gfx942", "--seed", "0")
+    evaluation = run(*words)["evaluation"]
+    assert evaluation["outcome"] == "passed"
+    assert evaluation["speedup"] == pytest.approx(1, abs=0.02)
 
 
 def test_a_recording_without_flydsl_names_the_cure(monkeypatch, tmp_path):
