@@ -64,7 +64,9 @@ class ReadFinding(Record):
     after: str = ""
     """The result of the run with this change."""
     repeat: Text
-    """The words after `kernel-gym sim --audit --`, with variables before them."""
+    """The words after `kernel-gym sim --audit --`."""
+    variables: str = ""
+    """Environment variables of this command."""
 
     @model_validator(mode="after")
     def _has_a_change(self) -> Self:
@@ -162,6 +164,6 @@ def _detail(number: int, one: ReadFinding) -> str:
     if one.after:
         commit["with this change"] = one.after
     lines = [f"- {name}: {text}" for name, text in commit.items()]
-    command = f"kernel-gym sim --audit -- {one.repeat}"
+    command = f"{one.variables} kernel-gym sim --audit -- {one.repeat}".strip()
     title = f"### Finding {number}\n\n{one.project}, `{one.kernel}` in `{one.file}`."
     return "\n".join([title, "", *lines, "", "```sh", command, "```", ""])
