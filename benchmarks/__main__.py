@@ -25,8 +25,9 @@ from benchmarks import (
 )
 from benchmarks.clock.command import clock
 from benchmarks.outside import app as outside
+from benchmarks.outside import findings
 from benchmarks.simulator import app as simulator
-from benchmarks.simulator import draws, transposes
+from benchmarks.simulator import draws, gluon_ladder, transposes
 
 app = typer.Typer(help="Measure kernel-gym itself.", no_args_is_help=True)
 
@@ -40,11 +41,13 @@ app.command()(page.table)
 app.command()(renewal.renew)
 app.command()(tasks_page.tasks)
 app.command()(outside.outside)
+app.command("audit-findings")(findings.audit_findings_page)
 app.command()(simulator.simulator)
 app.command()(simulator.ladders)
 app.command()(simulator.record)
 app.command()(clock)
 app.command()(transposes.transposes)
+app.command()(gluon_ladder.gluon_ladder)
 app.command()(draws.draws)
 app.command()(operators.operators)
 app.command()(operator_kernels.operator_kernels)

@@ -35,6 +35,9 @@ def outside(
     cases: Annotated[int, typer.Option(min=1, help="Most cases of a test file, drawn.")] = 20,
     jobs: Annotated[int, typer.Option(min=1, help="Programs at a time.")] = 1,
     again: Annotated[bool, typer.Option(help="Also run what has failed before.")] = False,
+    audit: Annotated[
+        bool, typer.Option("--audit", help="Audit every launch, and record what is found.")
+    ] = False,
     page: Annotated[
         Path | None,
         typer.Option(dir_okay=False, help="Also put the table of suites into this page."),
@@ -56,7 +59,7 @@ def outside(
 
     with one_line_errors():
         programs = suites.programs(_checkouts())
-        settings = SimSettings(device=device, memory=DEVICE_MEMORY)
+        settings = SimSettings(device=device, memory=DEVICE_MEMORY, audit=audit)
         out.mkdir(parents=True, exist_ok=True)
         records = _read(out)
     chosen = [p for p in programs if _is_chosen(p, only, records, again)]

@@ -15,6 +15,7 @@ from benchmarks.outside import cases
 from benchmarks.outside.reasons import MAX_REASON_CHARACTERS, reason_of
 from benchmarks.outside.suites import Program
 from kernel_gym.inert import inert_line
+from kernel_gym.programs.audit_findings import audit_findings
 from kernel_gym.programs.command import CommandEnd, CommandError, run_command
 from kernel_gym.programs.exit_codes import exit_code
 from kernel_gym.programs.results import read_results
@@ -51,7 +52,8 @@ def run_program(program: Program, settings: SimSettings, limits: OutsideLimits) 
         `suite`, `name`, `command`, `timeout`, `outcome` (passed, failed, skipped), `reason`,
         `detail`, `cases` (counts by outcome; empty for a program without cases), `case_reasons`,
         `case_skips`,
-        `launches`, `seconds` (modelled), `host_seconds` and `facts`.
+        `launches`, `seconds` (modelled), `host_seconds`, `facts` and `findings` (of an audit, and
+        faults, from `findings_of`).
     """
     record: dict[str, Any] = {
         "suite": program.suite,
@@ -198,7 +200,26 @@ def _ended(
         "seconds": result["seconds"],
         "host_seconds": round(result["host_seconds"], 1),
         "facts": facts,
+        "findings": findings_of(result, program),
     }
+
+
+def findings_of(result: dict[str, Any], program: Program) -> list[dict[str, Any]]:
+    """Returns what an audit has found and what has stopped a launch, once for each pair of lines.
+
+    Returns:
+        `kind`, `kernels`, `places` (`FILE:LINE` in the program's folder, the found access first)
+        and `message`, each.
+    """
+    return [
+        {
+            "kind": finding.kind,
+            "kernels": list(finding.kernels),
+            "places": [without_folders(str(place), program) for place in finding.places],
+            "message": without_folders(finding.message, program),
+        }
+        for finding in audit_findings(result, program.folder)
+    ]
 
 
 def without_folders(text: str, program: Program) -> str:

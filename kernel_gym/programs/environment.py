@@ -16,6 +16,8 @@ HOOK = Path(__file__).with_name("hook")
 """The folder with the `sitecustomize` that brings the GPU up in a Python."""
 DEFAULT_ROCM = Path("/opt/rocm")
 """The folder that programs take for ROCm's without `ROCM_PATH`."""
+FLYDSL_LINES = "FLYDSL_DEBUG_ENABLE_DEBUG_INFO"
+"""Variable: set to 1, FlyDSL's kernels have source lines, which findings and profiles name."""
 
 
 def environment(settings: SimSettings, outer: Mapping[str, str] = os.environ) -> dict[str, str]:
@@ -39,6 +41,7 @@ def environment(settings: SimSettings, outer: Mapping[str, str] = os.environ) ->
         _put_first(inner, "PATH", compiler)
     if rocm is not None and not DEFAULT_ROCM.exists():
         inner.setdefault("ROCM_PATH", str(rocm))
+    inner.setdefault(FLYDSL_LINES, "1")
     return inner
 
 

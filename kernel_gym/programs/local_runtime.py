@@ -104,7 +104,7 @@ class LocalRuntime(SimRuntime):
         """Makes this the GPU of libraries that call HIP; None where its runtime is not built."""
         if importlib.util.find_spec("kernel_gym.simulated_rocm._hip_runtime") is None:
             return None
-        return Connection(self, b"")
+        return _TellingConnection(self, b"")
 
     @property
     def seconds(self) -> float:
@@ -146,6 +146,18 @@ class LocalRuntime(SimRuntime):
         __tracebackhide__ = True
         message = ChannelMessage(*encode(request))
         return self.checked(sim_server.answer_program(self.gpu, message))
+
+
+class _TellingConnection(Connection):
+    """A connection that says why a module cannot be loaded. The program gets an error code."""
+
+    def _module(self, image: int | None, path: bytes | None) -> int:
+        self.error = None
+        number = super()._module(image, path)
+        if not number:
+            line = f"kernel-gym: a module cannot be loaded: {self.error}\n"
+            _print(line.encode(), to_stderr=True)
+        return number
 
 
 def _print(text: bytes, to_stderr: bool) -> None:

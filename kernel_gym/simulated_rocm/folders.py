@@ -68,7 +68,8 @@ def compiler_folder() -> Path | None:
 def rocm_folder() -> Path | None:
     """Returns the folder that stands for ROCm's own; None without a linker.
 
-    Compilers that come without a linker, such as FlyDSL's, look for ROCm's below this folder.
+    Compilers that come without a linker and without device libraries, such as FlyDSL's, look for
+    ROCm's below this folder. The device libraries are those that come with Triton.
     """
     chain = hip_toolchain()
     if not isinstance(chain, HipToolchain):
@@ -78,7 +79,18 @@ def rocm_folder() -> Path | None:
         return None
     folder = _own_folder("llvm/bin")
     _link(folder / linker.name, linker)
-    return folder.parent.parent
+    rocm = folder.parent.parent
+    for library in _triton_libraries():
+        _link(_own_folder("amdgcn/bitcode") / library.name, library)
+    return rocm
+
+
+def _triton_libraries() -> list[Path]:
+    """The device libraries that come with Triton; none without Triton."""
+    spec = importlib.util.find_spec("triton")
+    if spec is None or not spec.origin:
+        return []
+    return sorted((Path(spec.origin).parent / "backends" / "amd" / "lib").glob("*.bc"))
 
 
 def _bundler() -> str | None:

@@ -12,7 +12,7 @@ from benchmarks.outside.run import is_interrupted
 from benchmarks.outside.suites import CHECKOUTS, FLAGGEMS_FILES, programs, reduced, run_line
 from benchmarks.outside.table import BEGIN, END, failure_table, suite_table, write_into
 from kernel_gym.errors import InputError
-from tests.programs.running import COPY, FAULT, KERNEL
+from tests.programs.running import COPY, FAULT, KERNEL, RACE
 
 
 def checkout(folder):
@@ -299,3 +299,18 @@ def test_a_tutorial_without_pytest_runs_as_a_script(tmp_path):
 
 def test_a_text_without_a_known_reason_has_no_class():
     assert of_text("all good\n") is None
+
+
+def test_an_audit_records_the_kernel_and_its_lines(tmp_path, monkeypatch):
+    folder = tmp_path / "checkouts" / "TritonBench" / "data" / "TritonBench_G_v1"
+    folder.mkdir(parents=True)
+    (folder / "races.py").write_text(RACE)
+    monkeypatch.setenv(CHECKOUTS, str(tmp_path / "checkouts"))
+    done = CliRunner().invoke(app, ["outside", "--out", str(tmp_path), "--audit"])
+    assert done.exit_code == 0, done.output
+    record = records_of(tmp_path)["races.py"]
+    assert record["outcome"] == "passed"  # a finding does not stop a program
+    [finding] = record["findings"]
+    assert (finding["kind"], finding["kernels"]) == ("global_race", ["race"])
+    assert finding["places"] == ["races.py:6"]
+    assert "races.py:6" in finding["message"]

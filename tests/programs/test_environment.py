@@ -10,7 +10,7 @@ import pytest
 from kernel_gym.devices.sim.toolchain import HipToolchain, hip_toolchain
 from kernel_gym.errors import InputError
 from kernel_gym.programs import environment as environments
-from kernel_gym.programs.environment import HOOK, environment
+from kernel_gym.programs.environment import FLYDSL_LINES, HOOK, environment
 from kernel_gym.simulated_rocm.settings import SimSettings
 
 SETTINGS = SimSettings(audit=True, bounds="warn", threads=2, results=Path("/r"), memory=1 << 30)
@@ -50,9 +50,15 @@ def test_a_linker_is_where_programs_look_for_that_of_rocm(monkeypatch, tmp_path)
     monkeypatch.setattr(environments, "DEFAULT_ROCM", tmp_path / "none")
     root = Path(environment(SimSettings(), {})["ROCM_PATH"])
     assert (root / "llvm/bin/ld.lld").exists()
+    assert (root / "amdgcn/bitcode/ocml.bc").exists()
     assert environment(SimSettings(), {"ROCM_PATH": "/mine"})["ROCM_PATH"] == "/mine"
     monkeypatch.setattr(environments, "DEFAULT_ROCM", tmp_path)
     assert "ROCM_PATH" not in environment(SimSettings(), {})
+
+
+def test_kernels_in_flydsl_have_source_lines_unless_the_user_wants_none():
+    assert environment(SimSettings(), {})[FLYDSL_LINES] == "1"
+    assert environment(SimSettings(), {FLYDSL_LINES: "0"})[FLYDSL_LINES] == "0"
 
 
 LIBRARY = """
@@ -82,12 +88,15 @@ assert copy(function.value)(ctypes.addressof(values), x.data_ptr(), 16, 2) == 0
 assert list(values) == [1, 2, 3, 4]
 for name in (b"hipNothing", b"malloc"):
     assert (look_up(name), function.value, status.value) == (500, None, 1)
+module = ctypes.c_void_p()
+assert hip.hipModuleLoadData(ctypes.byref(module), b"no kernel") == 200
 """
 
 
 def test_a_library_that_calls_hip_has_the_gpu_of_its_process():
     done = subprocess.run([sys.executable, "-c", LIBRARY], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+    assert "kernel-gym: a module cannot be loaded: a module is neither" in done.stderr
 
 
 def test_the_hook_runs_the_sitecustomize_that_it_hides(tmp_path):

@@ -86,6 +86,42 @@ def test_an_inline_extension_works_on_tensors_of_an_enabled_gpu(tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+CUDA_NAMES = """
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+#include <ATen/cuda/CUDAContext.h>
+#include <ATen/cuda/CUDAApplyUtils.cuh>
+#include <c10/cuda/CUDAStream.h>
+void launch(hipStream_t stream);
+extern "C" int run() {
+  cudaStream_t stream = at::cuda::getCurrentCUDAStream().stream();
+  launch(stream);
+  const cudaError_t status = cudaGetLastError();
+  return status == cudaSuccess;
+}
+"""
+BUILD_NAMES = """
+import sys
+from pathlib import Path
+from kernel_gym.simulated_rocm import extensions
+source = Path(sys.argv[1]) / "source.cpp"
+words = [*extensions._common("names"), "-O0", "-x", "c++", "-c", str(source)]
+print(extensions._once(words, [source], source.parent, ".o").stat().st_size)
+"""
+
+
+@pytest.mark.slow
+def test_host_code_may_use_names_of_cuda(tmp_path):
+    chain = hip_toolchain()
+    if not isinstance(chain, HipToolchain):
+        pytest.skip(chain.problem)
+    (tmp_path / "source.cpp").write_text(CUDA_NAMES)
+    words = [sys.executable, "-c", BUILD_NAMES, str(tmp_path)]
+    done = subprocess.run(words, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) > 0
+
+
 HEADER = """
 import sys
 from pathlib import Path

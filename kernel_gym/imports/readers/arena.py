@@ -36,7 +36,7 @@ from kernel_gym.tasks.problem import Problem
 MAX_FILE_BYTES = 8 << 20
 """Most bytes of one file of a task that is carried along."""
 REASONS = {
-    "flydsl2flydsl": "FlyDSL: its start kernel is spread over several files",
+    "flydsl2flydsl": "FlyDSL: its tests call launchers, not a function of tensors in one file",
     "image_kernel": "image: its sources are in a container image",
     "repository": "repository: it builds another repository",
 }

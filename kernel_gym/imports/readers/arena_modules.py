@@ -8,6 +8,7 @@ Triton.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,7 @@ MODULES, MODEL = "pytorch_code_module", "model.py"
 INTO_FLYDSL = "torch2flydsl"
 """The category whose tasks have a PyTorch module and no kernel."""
 MAX_CASES = 12
+_MAIN = re.compile(rb"^int\s+main\s*\(", re.MULTILINE)
 
 
 def module_entry(
@@ -48,7 +50,8 @@ def module_entry(
     language = "FlyDSL" if into_flydsl else "HIP"
     paths = sorted((checkout / folder).glob(MODEL if into_flydsl else f"{MODULES}/*.py"))
     if not paths:
-        return Unsupported(task, category, f"{language}: it has no PyTorch module")
+        why = f"{language}: it has no PyTorch module{_form(checkout / folder)}"
+        return Unsupported(task, category, why)
     name = paths[0].relative_to(checkout).as_posix()
     classes = _modules(parsed(name, read_text(checkout, name)))
     if not classes:
@@ -64,6 +67,14 @@ def module_entry(
     }
     mode = Mode.TORCH2TRITON if into_flydsl else Mode.TORCH2HIP
     return FoundTask(task, category, mode, (name,), details)
+
+
+def _form(folder: Path) -> str:
+    """Says which form the HIP code of a task without a module has, if it is no kernel alone."""
+    if any((folder / "src").glob("*.cpp")):
+        return "; the bindings of its kernel are in another file"
+    texts = (read_bytes(folder, path.name) for path in sorted(folder.glob("*.hip")))
+    return "; it is a program with a main function" if any(map(_MAIN.search, texts)) else ""
 
 
 def prepare_module(checkout: Path, found: FoundTask, bench: ConfinedRunner) -> dict[str, Any]:

@@ -23,6 +23,8 @@ from kernel_gym.programs.local_runtime import LocalRuntime
 from kernel_gym.protocol.request import Request
 from kernel_gym.sandbox.channel import Channel
 from kernel_gym.simulated_rocm import extensions
+from kernel_gym.tasks.embedded import uses_flydsl
+from kernel_gym.worker.recording import flydsl
 from kernel_gym.worker.sim.runtime import DeviceError
 
 MAX_FILES_BYTES = 64 << 20
@@ -56,7 +58,8 @@ def main(fds: list[int], options: dict[str, Any]) -> None:
     os.chdir(folder)
     try:
         if "arch" in options:
-            simulate(options, fds[2], message.header["options"].get("launch_instructions"))
+            most = message.header["options"].get("launch_instructions")
+            simulate(options | {"flydsl": _has_flydsl(folder)}, fds[2], most)
         else:
             use_gpu(options["memory"])
         program = importlib.import_module(PROGRAMS[message.header["program"]])
@@ -70,7 +73,7 @@ def simulate(options: Mapping[str, Any], memory: int, most: int | None) -> None:
     """Makes a simulated GPU the device of PyTorch and Triton.
 
     Args:
-        options: See `main`.
+        options: See `main`; with `flydsl` set, FlyDSL compiles for this GPU.
         memory: The descriptor of its memory.
         most: Wave instructions after which a launch is stopped and counts as done; None for a
             program whose launches have to end.
@@ -87,6 +90,15 @@ def simulate(options: Mapping[str, Any], memory: int, most: int | None) -> None:
     runtime.install()
     os.environ["TORCH_EXTENSIONS_DIR"] = os.environ["TMPDIR"]
     extensions.install()
+    if options.get("flydsl"):
+        flydsl.check_installed()
+        flydsl.prepare(options["arch"], lambda assembler: assembler)
+
+
+def _has_flydsl(folder: Path) -> bool:
+    """Whether a file of a task imports FlyDSL."""
+    texts = (path.read_text(encoding="utf-8", errors="replace") for path in folder.rglob("*.py"))
+    return any(map(uses_flydsl, texts))
 
 
 def use_gpu(memory: int) -> None:

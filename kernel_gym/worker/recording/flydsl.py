@@ -45,21 +45,33 @@ def install(runtime: RecordingRuntime, code_of: CodeOf) -> Connection:
         BuildError: It is not installed or in another version.
     """
     check_installed()
+    connection = Connection(runtime, b"")
+    prepare(runtime.properties.arch, code_of)
+    return connection
+
+
+def prepare(arch: str, code_of: CodeOf) -> None:
+    """Makes FlyDSL compile without a linker and call the HIP runtime of this process.
+
+    There is a connection of that runtime, and FlyDSL is installed.
+
+    Args:
+        arch: The architecture to compile for, such as gfx942.
+        code_of: Makes the code that the device takes from assembler text.
+    """
     home = Path(os.environ["HOME"])
     os.environ |= {
-        "ARCH": runtime.properties.arch,
-        "FLYDSL_GPU_ARCH": runtime.properties.arch,
+        "ARCH": arch,
+        "FLYDSL_GPU_ARCH": arch,
         "FLYDSL_RUNTIME_ENABLE_CACHE": "0",
         "FLYDSL_DEBUG_ENABLE_DEBUG_INFO": "1",
         "ROCM_PATH": str(_device_libraries(home / "rocm")),
     }
-    connection = Connection(runtime, b"")
     library = home / _LIBRARY
     library.write_bytes(named_library(_LIBRARY))
     ctypes.CDLL(str(library))
     _keep_text(code_of)
     _time_by_judge()
-    return connection
 
 
 def check_installed() -> None:

@@ -16,6 +16,9 @@ LOSS = "from torch import nn\n\n\nclass Loss(nn.CrossEntropyLoss):\n    pass\n"
 SKIPPED = "platform_support: {status: skip, skip_reason: needs two GPUs}\n"
 
 
+LAUNCHERS = "FlyDSL: its tests call launchers, not a function of tensors in one file"
+
+
 def requires(arch):
     return f"platform_support:\n  status: supported\n  required_arch: {arch}\n"
 
@@ -34,6 +37,12 @@ def entries(tmp_path_factory):
         "tasks/triton2flydsl/aiter/add/config.yaml": CONFIG,
         "tasks/triton2flydsl/aiter/add/kernel.py": suites.ADD,
         "tasks/triton2flydsl/aiter/add/runner.py": "from kernel import add\nadd(1, 2)",
+        "tasks/hip2hip/others/knn/config.yaml": CONFIG,
+        "tasks/hip2hip/others/knn/src/knn.cpp": "PYBIND11_MODULE(knn, m) {}",
+        "tasks/hip2hip/others/product/config.yaml": CONFIG,
+        "tasks/hip2hip/others/product/product.hip": "#include <cmath>\nint main(int, char**) {}\n",
+        "tasks/hip2hip/others/bare/config.yaml": CONFIG,
+        "tasks/hip2hip/others/bare/bare.hip": "// int main() is elsewhere\n",
         "tasks/flydsl2flydsl/norm/config.yaml": CONFIG,
         "tasks/flydsl2flydsl/gemm/config.yaml": CONFIG + requires("gfx950"),
         "tasks/triton2triton/wide/config.yaml": CONFIG + requires("gfx950"),
@@ -70,10 +79,19 @@ def test_a_kernel_in_triton_is_the_start_kernel(entries):
     [
         ("torch2flydsl/empty", "FlyDSL: it has no PyTorch module"),
         ("torch2flydsl/plain", "FlyDSL: its PyTorch file defines no module"),
-        ("flydsl2flydsl/norm", "FlyDSL: its start kernel is spread over several files"),
+        (
+            "hip2hip/others/knn",
+            "HIP: it has no PyTorch module; the bindings of its kernel are in another file",
+        ),
+        (
+            "hip2hip/others/product",
+            "HIP: it has no PyTorch module; it is a program with a main function",
+        ),
+        ("hip2hip/others/bare", "HIP: it has no PyTorch module"),
+        ("flydsl2flydsl/norm", LAUNCHERS),
         (
             "flydsl2flydsl/gemm",
-            "FlyDSL: its start kernel is spread over several files; it requires gfx950",
+            f"{LAUNCHERS}; it requires gfx950",
         ),
         ("triton2triton/broken", "platform: the suite skips it: needs two GPUs"),
     ],

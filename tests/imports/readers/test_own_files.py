@@ -16,9 +16,12 @@ from kernel_gym.imports.readers.known import get_reader
 from kernel_gym.imports.readers.own_files import OwnReader, parse_command
 from kernel_gym.imports.recorded.problem import Origin, RecordedProblem
 from kernel_gym.imports.recorded.templates import CallTemplate
+from kernel_gym.imports.upstream import main as upstream
+from kernel_gym.sandbox.failures import BuildError
 from kernel_gym.tasks.names import Mode
 from kernel_gym.tasks.prompting import prompt
 from kernel_gym.tasks.task import Task
+from kernel_gym.worker.recording import flydsl
 
 KERNEL = Path(__file__).parents[3] / "examples" / "record"
 EXTENSION = KERNEL.with_name("record_hip")
@@ -142,3 +145,46 @@ def test_calls_of_an_extension_itself_are_recorded(tmp_path, monkeypatch):
     for file, outcome in (("scaled_add.py", "passed"), ("wrong.py", "wrong_values")):
         evaluation = run("check", made["task"], file, *device)["evaluation"]
         assert evaluation["outcome"] == outcome, evaluation["message"]
+
+
+SOFTMAX_TEST = """
+import pytest
+import torch
+from softmax import softmax
+
+@pytest.mark.parametrize("shape", [(4, 128), (16, 1000)])
+def test_softmax(shape):
+    x = torch.randn(shape, device="cuda").half()
+    torch.testing.assert_close(softmax(x), torch.softmax(x.float(), -1).half())
+"""
+
+
+@pytest.mark.sweep  # admission plays the controls of the task: 20 processor seconds
+def test_a_kernel_in_flydsl_is_the_start_and_the_baseline_of_its_task(tmp_path, monkeypatch):
+    pytest.importorskip("flydsl")
+    monkeypatch.setenv("KERNEL_GYM_IMPORTS", str(tmp_path / "imports"))
+    source = (KERNEL.with_name("flydsl") / "softmax.py").read_text()
+    (tmp_path / "softmax.py").write_text(source)
+    (tmp_path / "test_softmax.py").write_text(SOFTMAX_TEST)
+    tool = str(Path(sys.executable).parent / "kernel-gym")
+
+    def run(*words):
+        command = [tool, *words, "--json"]
+        return json.loads(subprocess.run(command, cwd=tmp_path, capture_output=True).stdout)
+
+    made = run("new", "softmax.py", "--record", "pytest test_softmax.py")
+    assert (made["task"], made["status"]) == ("own-softmax/softmax", "admitted")
+    words = ("check", made["task"], "softmax.py", "--device", "sim:gfx942", "--seed", "0")
+    evaluation = run(*words)["evaluation"]
+    assert evaluation["outcome"] == "passed"
+    assert evaluation["speedup"] == pytest.approx(1, abs=0.02)
+
+
+def test_a_recording_without_flydsl_names_the_cure(monkeypatch, tmp_path):
+    (tmp_path / "kernel.py").write_text("import flydsl.compiler as flyc\n")
+    assert upstream._has_flydsl(tmp_path)
+    (tmp_path / "kernel.py").write_text("import triton  # not flydsl\n")
+    assert not upstream._has_flydsl(tmp_path)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "flydsl" else name)
+    with pytest.raises(BuildError, match=r"kernel-gym\[flydsl\]"):
+        flydsl.check_installed()

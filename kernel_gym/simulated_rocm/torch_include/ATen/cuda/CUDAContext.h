@@ -1,4 +1,4 @@
-// See kernel_gym_stream.h.
+// See kernel_gym_cuda_names.h.
 #pragma once
 
-#include <kernel_gym_stream.h>
+#include <kernel_gym_cuda_names.h>

@@ -1,0 +1,100 @@
+"""Step 5: the operands of the next product are read from LDS during this product.
+
+Products, reads of LDS and copies from memory then belong to three different tiles.
+"""
+
+import torch
+import triton
+from triton.experimental import gluon
+from triton.experimental.gluon import language as gl
+from triton.experimental.gluon.language.amd.cdna4 import async_copy
+
+TILE, DEPTH = gl.constexpr(256), gl.constexpr(64)
+MMA = gl.constexpr(
+    gl.amd.AMDMFMALayout(version=4, instr_shape=[16, 16, 32], transposed=True, warps_per_cta=[2, 2])
+)
+X_OPERAND = gl.constexpr(gl.DotOperandLayout(0, MMA.value, k_width=8))
+W_OPERAND = gl.constexpr(gl.DotOperandLayout(1, MMA.value, k_width=8))
+
+
+def padded(operand, shape):
+    """An LDS layout without conflicts, and the layout of registers that is written there in order.
+
+    One copy instruction writes 16 bytes of each lane to consecutive places, so the bits of an LDS
+    address are, from below, those of the lane's elements, of the lane, of the wave, and the rest.
+    """
+    shared = gl.amd.cdna4.compute_efficient_padded_shared_layout(operand, shape, gl.float16)
+    bits = [list(bit) for bit in shared.offset_bases]
+    loaded = gl.DistributedLinearLayout(bits[:3] + bits[11:], bits[3:9], bits[9:11], [], shape)
+    return gl.constexpr(shared), gl.constexpr(loaded)
+
+
+X_SHARED, X_LOADED = padded(X_OPERAND.value, [TILE.value, DEPTH.value])
+W_SHARED, W_LOADED = padded(W_OPERAND.value, [DEPTH.value, TILE.value])
+
+
+@gluon.jit
+def fetch(tile, ptr, at, depth, left):
+    """Starts to copy a tile from memory to LDS; what lies beyond the last column becomes zero."""
+    async_copy.buffer_load_to_shared(tile, ptr, at, depth < left)
+    async_copy.commit_group()
+
+
+@gluon.jit
+def matmul_nt_kernel(x_ptr, w_ptr, out_ptr, m, n, k, x_stride, w_stride):
+    """Computes one TILE x TILE tile."""
+    across = gl.cdiv(n, TILE)
+    down = gl.program_id(0) // across * TILE
+    right = gl.program_id(0) % across * TILE
+    x_rows = gl.minimum(down + gl.arange(0, TILE, gl.SliceLayout(1, X_LOADED)), m - 1)[:, None]
+    w_rows = gl.minimum(right + gl.arange(0, TILE, gl.SliceLayout(0, W_LOADED)), n - 1)[None, :]
+    x_depth = gl.arange(0, DEPTH, gl.SliceLayout(0, X_LOADED))[None, :]
+    w_depth = gl.arange(0, DEPTH, gl.SliceLayout(1, W_LOADED))[:, None]
+    x_at = x_rows * x_stride + x_depth
+    w_at = w_rows * w_stride + w_depth
+    x_tiles = gl.allocate_shared_memory(gl.float16, [2, TILE, DEPTH], X_SHARED)
+    w_tiles = gl.allocate_shared_memory(gl.float16, [2, DEPTH, TILE], W_SHARED)
+    total = gl.zeros((TILE, TILE), gl.float32, MMA)
+    fetch(x_tiles.index(0), x_ptr, x_at, x_depth, k)
+    fetch(w_tiles.index(0), w_ptr, w_at, w_depth, k)
+    fetch(x_tiles.index(1), x_ptr, x_at + DEPTH, x_depth, k - DEPTH)
+    fetch(w_tiles.index(1), w_ptr, w_at + DEPTH, w_depth, k - DEPTH)
+    async_copy.wait_group(2)
+    x, w = x_tiles.index(0).load(X_OPERAND), w_tiles.index(0).load(W_OPERAND)
+    for step in range(gl.cdiv(k, DEPTH)):
+        now, ahead = step % 2, (step + 2) * DEPTH
+        total = gl.amd.cdna3.mfma(x, w, total)
+        async_copy.wait_group(0)
+        x_free, w_free = x_tiles.index(now), w_tiles.index(now)
+        fetch(x_free, x_ptr, x_at + ahead, x_depth, k - ahead)
+        fetch(w_free, w_ptr, w_at + ahead, w_depth, k - ahead)
+        x, w = x_tiles.index(1 - now).load(X_OPERAND), w_tiles.index(1 - now).load(W_OPERAND)
+    rows = gl.arange(0, TILE, gl.SliceLayout(1, MMA))[:, None]
+    cols = gl.arange(0, TILE, gl.SliceLayout(0, MMA))[None, :]
+    gl.amd.cdna3.buffer_store(
+        total.to(gl.float16),
+        out_ptr + down * n + right,
+        rows * n + cols,
+        mask=(rows < m - down) & (cols < n - right),
+    )
+
+
+def aligned(matrix: torch.Tensor) -> torch.Tensor:
+    """A matrix whose rows have 16-byte pieces: itself, or a copy that is filled with zeros."""
+    m, k = matrix.shape
+    if k % 16 == 0 and matrix.stride(0) % 16 == 0 and matrix.data_ptr() % 16 == 0:
+        return matrix
+    copy = matrix.new_zeros((m, triton.cdiv(k, 16) * 16))
+    copy[:, :k].copy_(matrix)
+    return copy
+
+
+def matmul_nt(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+    """x @ weight.T of float16[m, k] and float16[n, k] with any row strides."""
+    m, n = x.shape[0], weight.shape[0]
+    x, weight = aligned(x), aligned(weight)
+    out = x.new_empty((m, n))
+    grid = (triton.cdiv(m, TILE) * triton.cdiv(n, TILE),)
+    strides = x.stride(0), weight.stride(0)
+    matmul_nt_kernel[grid](x, weight, out, m, n, x.shape[1], *strides, num_warps=4)
+    return out

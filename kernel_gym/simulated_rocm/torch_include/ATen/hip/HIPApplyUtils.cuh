@@ -1,0 +1,4 @@
+// See kernel_gym_stream.h.
+#pragma once
+
+#include <kernel_gym_stream.h>
