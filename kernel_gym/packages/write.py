@@ -93,7 +93,7 @@ def write_package(
     if evidence.backward is not None:
         if evidence.backward.architecture != evidence.architecture:
             raise PackageError(
-                f"{task.id} was judged on {evidence.architecture}, and the kernel of its gradient on "
+                f"{task.id} was judged on {evidence.architecture}, the kernel of its gradient on "
                 f"{evidence.backward.architecture}: expected the same"
             )
         contents |= _backward_contents(problem, evidence.backward, backward_source)
