@@ -19,7 +19,7 @@ from kernel_gym.tasks import get_task
 
 @dataclass(frozen=True)
 class Decomposition:
-    """What explains the correctness of attempts.
+    """Shares of the correctness of attempts that the category and the run explain.
 
     Attributes:
         tasks: The tasks that all runs played.
@@ -46,13 +46,13 @@ def decompose(runs: Sequence[RunStore]) -> Decomposition:
     if not tasks:
         raise StoreError(f"{len(runs)} runs played no task in common")
     right = np.array([[sum(a.correct for a in run[task]) for task in tasks] for run in played])
-    tried = np.array([[len(run[task]) for task in tasks] for run in played])
+    counts = np.array([[len(run[task]) for task in tasks] for run in played])
     categories = [get_task(task).problem.category for task in tasks]
     number_of_run, number_of_task = np.indices(right.shape)
     names = list(number_of_run.ravel().astype(str))
-    values = list(right.ravel()), list(tried.ravel())
+    values = list(right.ravel()), list(counts.ravel())
     return Decomposition(
         tasks,
-        category=explained_deviance(categories, list(right.sum(0)), list(tried.sum(0))),
+        category=explained_deviance(categories, list(right.sum(0)), list(counts.sum(0))),
         run=explained_deviance(names, *values, blocks=list(number_of_task.ravel())),
     )

@@ -1,4 +1,4 @@
-"""What explains the correctness of several runs: shares that are known by hand."""
+"""Shares of the correctness of several runs that are known by hand."""
 
 from __future__ import annotations
 
@@ -45,19 +45,19 @@ def runs(folder, categories, right):
 
 
 def test_a_category_that_decides_everything_explains_everything(tmp_path, categories):
-    found = decompose(runs(tmp_path, categories, [(True, False)] * 3))
-    assert len(found.tasks) == 12
-    assert found.category.explained == pytest.approx(1)
-    assert found.category.p_value < 0.02
-    assert found.run.explained == pytest.approx(0)
-    assert found.run.p_value == 1
+    shares = decompose(runs(tmp_path, categories, [(True, False)] * 3))
+    assert len(shares.tasks) == 12
+    assert shares.category.explained == pytest.approx(1)
+    assert shares.category.p_value < 0.02
+    assert shares.run.explained == pytest.approx(0)
+    assert shares.run.p_value == 1
 
 
 def test_a_run_that_decides_everything_explains_everything(tmp_path, categories):
-    found = decompose(runs(tmp_path, categories, [(True, True), (False, False), (True, True)]))
-    assert found.run.explained == pytest.approx(1)
-    assert found.run.p_value < 0.001, "runs change places within each task"
-    assert found.category.explained == pytest.approx(0)
+    shares = decompose(runs(tmp_path, categories, [(True, True), (False, False), (True, True)]))
+    assert shares.run.explained == pytest.approx(1)
+    assert shares.run.p_value < 0.001, "runs change places within each task"
+    assert shares.category.explained == pytest.approx(0)
 
 
 def test_runs_without_a_common_task_are_refused(tmp_path, categories):

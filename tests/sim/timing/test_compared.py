@@ -62,17 +62,18 @@ def test_the_page_says_what_the_rows_say():
     names = ("softmax", "naive_softmax", "layernorm", "rmsnorm_fwd")
     new = [row for row in comparison.rows if row.family in names]
     bounded = [row for row in new if row.bound == "memory"]
+    worst = math.exp(max(abs(math.log(row.factor)) for row in bounded))
     for words in (
-        f"wrong by {time.factor:.1f}x in either direction, and a ratio of two times of one problem "
-        f"by {ratio.factor:.1f}x",
-        f"gave {len(comparison.rows)} far points of {time.families} families",
+        f"wrong by {time.factor:.1f}x in either direction, and a ratio of two times for one "
+        f"problem by {ratio.factor:.1f}x",
+        f"include {len(comparison.rows)} far points from {time.families} families",
         f"{time.factor:.2f} (all) | **{statistics.mean(left_out_coverage(times).values()):.0%}",
         f"{ratio.factor:.2f} (all) | **{statistics.mean(left_out_coverage(pairs).values()):.0%}",
-        f"at the median of families, a ratio is wrong by {_typical(pairs):.2f} and a time by "
-        f"{_typical(times):.2f}",
+        f"the median error over families is a factor of {_typical(pairs):.2f} for a ratio and "
+        f"{_typical(times):.2f} for a time",
         f"below {shortest[1]:.1f} us",
-        f"In {len(bounded)} of these {len(new)} launches",
-        f"wrong by at most {math.exp(max(abs(math.log(row.factor)) for row in bounded)):.2f}.",
+        f"memory bandwidth limits {len(bounded)} of these {len(new)} launches",
+        f"wrong by a factor of at most {worst:.2f}.",
     ):
         assert words.replace("%", " %") in page
 
