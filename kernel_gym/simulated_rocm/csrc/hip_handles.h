@@ -12,16 +12,16 @@ class Handles {
   T* add(T value) {
     auto object = std::make_unique<T>(std::move(value));
     T* handle = object.get();
-    std::lock_guard<std::mutex> hold(lock_);
+    std::lock_guard<std::mutex> guard(lock_);
     objects_[handle] = std::move(object);
     return handle;
   }
   bool has(const void* handle) {
-    std::lock_guard<std::mutex> hold(lock_);
+    std::lock_guard<std::mutex> guard(lock_);
     return objects_.count(handle);
   }
   bool remove(const void* handle) {  // false: there is no such handle
-    std::lock_guard<std::mutex> hold(lock_);
+    std::lock_guard<std::mutex> guard(lock_);
     return objects_.erase(handle);
   }
 
