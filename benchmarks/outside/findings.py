@@ -142,13 +142,14 @@ def _counts(findings: Sequence[ReadFinding]) -> str:
 
 def _findings(found: ReadFindings) -> str:
     rows = [
-        "| | project, kernel | file and lines | what happens | verdict |",
-        "|--:|---|---|---|---|",
+        "| | project, kernel | file and lines | what happens | verdict | what to change |",
+        "|--:|---|---|---|---|---|",
     ]
     for number, one in enumerate(found.findings, start=1):
         lines = " and ".join(map(str, one.lines))
         where = f"`{one.file}`, {'lines' if len(one.lines) > 1 else 'line'} {lines}"
-        cells = (f"{one.project}, `{one.kernel}`", where, one.happens, one.verdict)
+        kernel = f"{one.project}, `{one.kernel}`"
+        cells = (kernel, where, one.happens, one.verdict, one.change)
         rows.append(f"| [{number}](#finding-{number}) | {' | '.join(cells)} |")
     return "\n".join(rows) + "\n"
 
@@ -158,12 +159,8 @@ def _details(found: ReadFindings) -> str:
 
 
 def _detail(number: int, one: ReadFinding) -> str:
-    commit = {"kind": f"`{one.kind}`", "verdict": f"{one.verdict}: {one.reason}"}
-    if one.change:
-        commit["what to change"] = one.change
+    lines = [f"`{one.kind}` in `{one.kernel}`, {one.verdict}: {one.reason}"]
     if one.after:
-        commit["with this change"] = one.after
-    lines = [f"- {name}: {text}" for name, text in commit.items()]
+        lines.append(f"With the change: {one.after}.")
     command = f"{one.variables} kernel-gym sim --audit -- {one.repeat}".strip()
-    title = f"### Finding {number}\n\n{one.project}, `{one.kernel}` in `{one.file}`."
-    return "\n".join([title, "", *lines, "", "```sh", command, "```", ""])
+    return "\n".join([f"### Finding {number}", "", *lines, "", "```sh", command, "```", ""])
