@@ -33,7 +33,7 @@ double rounds_of(const Recorder& recorder, const ModelInput& input, const ModelR
 
 // The places of a load among the lines under way. `held`: latencies of its lines that no wave had
 // fetched, of which other waves may have some under way. `near`: latency of its other lines.
-void hold(AccessTime& time, const MemoryEvent& event, double held, double near) {
+void count_places(AccessTime& time, const MemoryEvent& event, double held, double near) {
   constexpr u32 kLineBytes = 128;
   time.lines = event.moved / kLineBytes;
   if (!time.lines) return;
@@ -65,7 +65,7 @@ Sample sample_of(const Recorder& recorder, const ModelInput& input, const ModelR
           latency = std::max(latency, own);
           held += std::max(own, request.l2_latency);
         }
-        if (!inst.is_store && !event.written) hold(time, event, held, near);
+        if (!inst.is_store && !event.written) count_places(time, event, held, near);
         sample.fetching += event.first_count * latency;
         sample.fetched += event.first_count;
         sample.fetches += event.first_count > 0;
