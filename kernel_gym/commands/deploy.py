@@ -58,6 +58,11 @@ def _show(deployment: Deployment) -> None:
         f"{deployment.task} in {deployment.model} ({deployment.parameters} parameters, "
         f"{deployment.dtype}) on {deployment.device}, times are {deployment.clock}"
     ]
+    if deployment.omitted_quantization:
+        lines.append(
+            f"  the configuration asks for quantization {deployment.omitted_quantization!r}; the "
+            "model is built without it"
+        )
     for site in deployment.sites:
         where = f"{len(site.modules)} x {site.kind}"
         how = f"replaced by {site.replaced_by} ({site.mechanism})"

@@ -57,6 +57,8 @@ TINY: dict[str, int] = {
     "type_vocab_size": 2,
 }
 """Sizes of a tiny model, by the names that configurations have for them."""
+OMITTED = "omitted_quantization"
+"""Attribute of a configuration from a file: the quantization that its model is built without."""
 NO_TOKEN = {"pad_token_id": None, "eos_token_id": None, "bos_token_id": None}
 
 
@@ -67,7 +69,8 @@ class ModelError(InputError, ValueError):
 def read_config(text: str, tiny: Mapping[str, Any] | None = None) -> Any:
     """Returns the configuration of a model.
 
-    A file may ask for BitNet's packed weights; models are built without any other quantization.
+    A file may ask for BitNet's packed weights. Models are built without any other quantization,
+    whose name the configuration then has as `OMITTED`.
 
     Args:
         text: A `config.json`, a folder with one, or a model type, such as `llama`, for a tiny one.
@@ -93,8 +96,17 @@ def _read(path: Path) -> tuple[str, dict[str, Any]]:
     if not isinstance(values, dict) or not isinstance(values.get("model_type"), str):
         raise ModelError(f"{path}: found no model_type, expected a configuration of a model")
     if not is_ternary(values.get("quantization_config")):
-        values.pop("quantization_config", None)
+        omitted = values.pop("quantization_config", None)
+        values[OMITTED] = _method(omitted)
     return values.pop("model_type"), values
+
+
+def _method(quantization: object) -> str:
+    """Returns the name of a quantization; empty if there is none."""
+    if not quantization:
+        return ""
+    known = quantization.get("quant_method") if isinstance(quantization, dict) else None
+    return str(known or "of an unknown method")[:100]
 
 
 def tiny_config(model_type: str, **values: Any) -> Any:

@@ -18,7 +18,14 @@ from torch import Tensor
 from kernel_gym.errors import InputError
 from kernel_gym.packages.evidence import Evidence, read_evidence
 from kernel_gym.packages.models import measure, parity
-from kernel_gym.packages.models.build import ModelError, build, generates, inputs_of, read_config
+from kernel_gym.packages.models.build import (
+    OMITTED,
+    ModelError,
+    build,
+    generates,
+    inputs_of,
+    read_config,
+)
 from kernel_gym.packages.models.operations import OPERATIONS, Operation
 from kernel_gym.packages.models.replace import replace
 from kernel_gym.packages.models.report import Deployment, RefusedCalls
@@ -116,6 +123,7 @@ def compare(loaded: Loaded, config: Any, device: str, name: str, decode: bool = 
         "device": name,
         "clock": "modelled" if clock.modelled else "measured",
         "dtype": str(dtype).removeprefix("torch."),
+        OMITTED: getattr(config, OMITTED, ""),
         "sites": tuple(replaced.sites),
     }
     if replaced.turn_on:

@@ -140,6 +140,8 @@ class Deployment(Record):
         device: The device.
         clock: Whether times were modelled or measured.
         dtype: The type of its parameters.
+        omitted_quantization: The quantization that the configuration asks for and the model does
+            not have; empty without one.
         sites: What computes the operation, replaced or not.
         yardstick: The type of the model that errors are taken against: `float64`, or `float32` for
             models with an operator that has no fp64.
@@ -158,6 +160,7 @@ class Deployment(Record):
     device: str
     clock: Literal["modelled", "measured"]
     dtype: str
+    omitted_quantization: str = ""
     sites: tuple[Site, ...]
     yardstick: Literal["float64", "float32"] = "float64"
     closeness: tuple[Closeness, ...] = ()

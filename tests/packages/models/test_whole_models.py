@@ -14,7 +14,7 @@ from kernel_gym.errors import InputError
 from kernel_gym.evaluator import Evaluator
 from kernel_gym.packages.evidence import PackageError, evidence_of
 from kernel_gym.packages.models import child, deploy
-from kernel_gym.packages.models.build import build, read_config
+from kernel_gym.packages.models.build import OMITTED, build, read_config
 from kernel_gym.packages.write import write_package
 from kernel_gym.records import Outcome
 from kernel_gym.tasks import get_task
@@ -131,7 +131,9 @@ def test_a_file_asks_for_packed_weights_and_for_no_other_quantization(tmp_path):
     for method, kept in {"bitnet": True, "gptq": False}.items():
         quantization = {"quant_method": method, "linear_class": "bitlinear"}
         path.write_text(json.dumps(CONFIG | {"quantization_config": quantization}))
-        model = build(read_config(str(path)), torch.bfloat16, "sdpa")
+        config = read_config(str(path))
+        assert getattr(config, OMITTED, "") == ("" if kept else method)
+        model = build(config, torch.bfloat16, "sdpa")
         kinds = {type(one).__name__ for one in model.modules() if hasattr(one, "in_features")}
         assert ("BitLinear" in kinds) is kept
         assert isinstance(model.lm_head, torch.nn.Linear)
