@@ -6,6 +6,7 @@ import math
 import statistics
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -101,6 +102,10 @@ def _files_not_written(
                 yield f"{name} is not what this version of kernel-gym writes for the evidence"
 
 
+_UNREADABLE = (OSError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error)
+"""Errors of reading an archive that is cut, damaged, encrypted or of an unknown form."""
+
+
 def _same_wheel(one: Path, other: Path) -> bool:
     """Returns whether two files are wheels of the same content, by whatever compressor."""
     try:
@@ -110,7 +115,7 @@ def _same_wheel(one: Path, other: Path) -> bool:
             if names != right.namelist() or sizes[0] != sizes[1]:
                 return False
             return all(left.read(name) == right.read(name) for name in names)
-    except (OSError, zipfile.BadZipFile, NotImplementedError):
+    except _UNREADABLE:
         return False
 
 

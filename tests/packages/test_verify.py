@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import statistics
+import zipfile
 
 import pytest
 
@@ -15,7 +16,7 @@ from kernel_gym.packages.evidence import (
     read_evidence,
     sha256,
 )
-from kernel_gym.packages.verify import _differences, verify
+from kernel_gym.packages.verify import _differences, _same_wheel, verify
 from kernel_gym.packages.write import write_package
 from kernel_gym.records import source_digest
 
@@ -167,3 +168,18 @@ def test_a_source_with_carriage_returns_is_read_to_the_byte(judged, tmp_path):
     record = evaluation.model_copy(update={"source_sha256": source_digest(source)})
     write_package(tmp_path / "made", task, source, evidence_of(task, record, source, "x", "gfx942"))
     assert verify(tmp_path / "made", device="sim:gfx942", seed=11).differences == ()
+
+
+@pytest.mark.parametrize("damage", ["content", "encrypted", "cut"])
+def test_a_wheel_that_cannot_be_read_is_another_one(tmp_path, damage):
+    right, wrong = tmp_path / "right.whl", tmp_path / "wrong.whl"
+    with zipfile.ZipFile(right, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("a.py", "value = 1\n" * 500)
+    data = bytearray(right.read_bytes())
+    if damage == "content":
+        data[40:50] = b"\xff" * 10
+    elif damage == "encrypted":
+        data[data.rindex(b"PK\x01\x02") + 8] |= 1
+    wrong.write_bytes(data[: len(data) // 2] if damage == "cut" else data)
+    assert _same_wheel(right, right)
+    assert not _same_wheel(wrong, right)
