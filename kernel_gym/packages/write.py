@@ -145,6 +145,7 @@ def _contents(
     kernel = {
         "__init__.py": pages.get_template("operator.py.jinja").render(values),
         CANDIDATES[facts.language]: source,
+        "direct.py": _template("direct.py"),
         "dispatch.py": _template("dispatch.py"),
         "facts.json": _facts_json(problem, evidence),
         "inputs.py": _template("inputs.py"),
@@ -155,6 +156,7 @@ def _contents(
         kernel["hip_library.py"] = _template("hip_library.py")
     fallback = {
         "__init__.py": pages.get_template("fallback.py.jinja").render(values),
+        "direct.py": _template("direct.py"),
         "inputs.py": _template("inputs.py"),
         "metadata.json": _metadata(problem, "cpu"),
         "reference.py": reference,

@@ -127,7 +127,7 @@ def compare(loaded: Loaded, config: Any, device: str, name: str, decode: bool = 
         "sites": tuple(replaced.sites),
     }
     if replaced.turn_on:
-        operator = measure.Operator(loaded.kernel, problem.entry, loaded.operation)
+        operator = measure.Operator(loaded.kernel, loaded.operation)
         try:
             values |= _compared(replaced, inputs, device, clock, operator, decode)
         except Exception as error:  # of the model's code or the package's: a result, not a crash

@@ -200,7 +200,6 @@ class Operator:
     """A package's operator, and the operation as models write it."""
 
     kernel: ModuleType
-    entry: str
     operation: Operation
 
     @torch.no_grad()
@@ -213,7 +212,7 @@ class Operator:
         clock: DeviceClock,
     ) -> Phase:
         """Returns a phase with what the operator alone predicts for it."""
-        run = getattr(self.kernel, self.entry)
+        run = self.kernel.layers.operator
         plain = kernel = 0.0
         on_kernel, reason = 0, ""
         for key, arguments in calls.examples.items():
