@@ -316,8 +316,10 @@ def rate(device: str, argument: str) -> bool:
 
 def _rate_worker(device: str, jobs: list[str], number: int, begin: Any, done: Any) -> None:
     from kernel_gym.evaluator import Evaluator
+    from kernel_gym.executors.process import end_with_parent
     from kernel_gym.tasks import get_task
 
+    end_with_parent()
     with Evaluator(device, seed=number) as judge:
         task = get_task(jobs[number % len(jobs)])
         judge.evaluate(task, task.start_source)  # loads and warms up

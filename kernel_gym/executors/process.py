@@ -8,7 +8,7 @@ import os
 import threading
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
-from multiprocessing.connection import Connection
+from multiprocessing.connection import Connection, wait
 
 from kernel_gym.executors.base import EvaluationRequest
 from kernel_gym.executors.supervised_worker import at_once
@@ -93,6 +93,7 @@ def _started_with(variables: Mapping[str, str]) -> Iterator[None]:
 
 def _serve(pipe: Connection, device: str, secret: RunSecret) -> None:
     """Evaluates requests from the pipe until it closes."""
+    end_with_parent()
     from kernel_gym.evaluator import Evaluator
 
     try:
@@ -115,6 +116,22 @@ def _serve(pipe: Connection, device: str, secret: RunSecret) -> None:
                 pipe.send(answer)
             except BrokenPipeError:  # the parent has ended
                 return
+
+
+def end_with_parent() -> None:
+    """Lets this process of multiprocessing end when its parent has ended in any way.
+
+    Otherwise the evaluators of a killed run would finish what they evaluate, one after the other on
+    a GPU that another run needs.
+    """
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def watch() -> None:
+        wait([parent.sentinel])
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def _line(device: str, error: Exception) -> str:

@@ -1,6 +1,10 @@
 """The process of a judge, which must not disturb the clocks of others on the machine."""
 
 import os
+import select
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -34,3 +38,25 @@ def test_a_process_refuses_a_task_whose_texts_differ_from_the_submitters():
             worker.start(request).result()
     finally:
         worker.kill()
+
+
+PARENT = """
+import multiprocessing, os, signal, threading
+from kernel_gym.executors.process import end_with_parent
+
+def child():
+    end_with_parent()
+    print(os.getpid(), flush=True)
+    threading.Event().wait()
+
+multiprocessing.get_context("fork").Process(target=child).start()
+signal.pause()
+"""
+
+
+def test_a_process_ends_with_a_parent_that_is_killed():
+    with subprocess.Popen([sys.executable, "-c", PARENT], stdout=subprocess.PIPE) as parent:
+        child = os.pidfd_open(int(parent.stdout.readline()))
+        os.kill(parent.pid, signal.SIGKILL)
+        select.select([child], [], [])  # never returns while the child lives
+        os.close(child)
