@@ -126,7 +126,8 @@ class Ranges(BaseModel):
     whole: tuple[str, ...] = ()
     """Tensors of a floating-point type that hold whole numbers, such as 0 and 1: no small ones."""
     apart: tuple[str, ...] = ()
-    """Tensors whose ends overflow together: a contrast draws one of them from its whole range."""
+    """Tensors whose ends overflow together: a contrast draws one of them from its whole range, and
+    a workload of tiny values has the ends of one of them."""
     contrasts: tuple[StatedContrast, ...] = ()
     """Contrasts beside those that are made for each tensor."""
 
@@ -217,14 +218,30 @@ def widen(
 def _with_rare_values(
     problem: Problem, values: dict[str, Value], generator: torch.Generator
 ) -> dict[str, Value]:
-    """Returns values with small magnitudes and ends of ranges in tensors whose values are free."""
+    """Returns values with small magnitudes and ends of ranges in tensors whose values are free.
+
+    Of tensors whose ends overflow together, one has ends.
+    """
     replaced, ranges = dict(values), ranges_of(problem)
-    for arg in _tensors(problem):
-        value = replaced[arg.name]
-        is_changed = is_wide(arg) and is_free(problem, arg)
-        if is_changed and isinstance(value, torch.Tensor) and not value.is_meta:
-            replaced[arg.name] = replace_by_rare(value, ranges.limits(arg.name), generator)
+    changed = {
+        arg.name: value
+        for arg in _tensors(problem)
+        if is_wide(arg) and is_free(problem, arg)
+        if isinstance(value := values[arg.name], torch.Tensor) and not value.is_meta
+    }
+    without = {name for name in changed if name in ranges.apart}
+    if without:
+        without.remove(_drawn_of(sorted(without), next(iter(changed.values())).device, generator))
+    for name, value in changed.items():
+        replaced[name] = replace_by_rare(
+            value, ranges.limits(name), generator, with_ends=name not in without
+        )
     return replaced
+
+
+def _drawn_of(names: list[str], where: torch.device, generator: torch.Generator) -> str:
+    """Draws one of the names."""
+    return names[int(torch.randint(len(names), (), generator=generator, device=where))]
 
 
 def _with_end(

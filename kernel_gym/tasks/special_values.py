@@ -140,7 +140,10 @@ def replace_by_range(
 
 
 def replace_by_rare(
-    value: torch.Tensor, limits: tuple[float, float] | None, generator: torch.Generator
+    value: torch.Tensor,
+    limits: tuple[float, float] | None,
+    generator: torch.Generator,
+    with_ends: bool = True,
 ) -> torch.Tensor:
     """Replaces elements by what a tensor drawn around one never holds: small values, and its ends.
 
@@ -152,6 +155,7 @@ def replace_by_rare(
         value: Floating-point numbers.
         limits: The least and the largest legal value; None if all are legal.
         generator: The only source of randomness.
+        with_ends: Whether it gets ends.
     """
     least, most = SMALL_MAGNITUDES
     low, high = limits or (-most, most)
@@ -164,7 +168,7 @@ def replace_by_rare(
     drawn = drawn.to(value.dtype).clamp(first, last)
     chosen = (drawn.abs() <= most) & ((fate < SMALL_SHARE) | (fate == fate.min()))
     replaced = torch.where(chosen, drawn, value)
-    if limits is None:
+    if limits is None or not with_ends:
         return replaced
     ends = torch.where(sign < 0.5, torch.full_like(value, first), last)
     return torch.where((fate > 1 - END_SHARE) | (fate == fate.max()), ends, replaced)

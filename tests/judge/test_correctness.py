@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 import torch
 
-from kernel_gym.judge.correctness import compare_close, compare_exact, same_twice, share_right
+from kernel_gym.judge.correctness import (
+    compare_close,
+    compare_exact,
+    compare_mask,
+    same_twice,
+    share_right,
+)
 
 
 def _case(rows=8, columns=256, dtype=torch.float32, seed=0):
@@ -276,3 +282,29 @@ def test_integers_of_fresh_memory_are_no_work():
     assert share_right([torch.full_like(codes, 255)], [codes]) == 0.0
     mask = torch.tensor([True, False])
     assert share_right([mask], [mask]) == 1.0
+
+
+def test_near_the_end_of_the_type_the_error_of_the_reference_decides():
+    """Sums of thousands of products err by more than a rounding of their result."""
+    end = torch.finfo(torch.float16).max
+    oracle = torch.full((4, 64), 40_000.0, dtype=torch.float64)
+    oracle[1, 5], oracle[2, 7] = end - 1_000, end + 1_000
+    reference = oracle.clamp(-end, end).half()
+    honest = reference.clone()
+    honest[1, 5], honest[2, 7] = math.inf, end
+    assert not compare_close("out", honest, oracle, reference).passed
+    reference[0] += 320
+    assert compare_close("out", honest, oracle, reference).passed
+    for place, value in (((1, 5), -math.inf), ((2, 7), 0.0), ((0, 0), math.inf)):
+        wrong = honest.clone()
+        wrong[place] = value
+        assert not compare_close("out", wrong, oracle, reference).passed
+
+
+def test_the_element_of_a_report_differs_where_any_does():
+    found = torch.tensor([[1, 2, 3], [4, 5, 6]])
+    wrong = torch.tensor([[False] * 3, [True] * 3])
+    expected = found.clone()
+    expected[1, 2] = 7
+    assert compare_mask("path", wrong, found, expected).element.index == (1, 2)
+    assert compare_mask("path", wrong, found, found).element.index == (1, 0)

@@ -52,3 +52,14 @@ def test_scales_may_err_by_rounding_only():
         False,
         True,
     ]
+
+
+def test_codes_whose_value_is_known_may_differ_at_borders_alone():
+    quotients = torch.arange(200).double().remainder(60) + 0.5
+    expected = quotients.round().long()
+    other = (quotients + 1e-9).floor().long()
+    other = torch.where(other == expected, other + 1, other).to(torch.int8)
+    assert not wrong_codes(other, expected, quotients=quotients).any()
+    assert wrong_codes(other, expected).all()
+    moved = quotients + 1e-3
+    assert wrong_codes(other, expected, quotients=moved).all()

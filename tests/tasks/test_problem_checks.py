@@ -6,7 +6,15 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from kernel_gym.tasks import Kind, Split, Workload, get_problem, make_inputs
+from kernel_gym.tasks import (
+    Kind,
+    Scale,
+    Split,
+    Workload,
+    adversarial_workloads,
+    get_problem,
+    make_inputs,
+)
 
 
 def _inputs(name, dims, seed=3, **scalars):
@@ -139,3 +147,59 @@ def test_a_long_path_of_large_equal_scores_may_lose_what_float32_loses(time):
     assert not problem.mismatches("path", path, inputs, right).any()
     without_looking = torch.zeros_like(path)
     assert problem.mismatches("path", without_looking, inputs, right).any(dim=1).all()
+
+
+def test_a_long_path_of_large_transitions_may_lose_what_float32_loses():
+    problem = get_problem("viterbi")
+    inputs = {
+        "emission": 5e-3 * torch.rand(257, 2049, 9, generator=torch.Generator().manual_seed(3)),
+        "transition": torch.randn(9, 9, generator=torch.Generator().manual_seed(7)),
+    }
+    inputs["transition"][2, 5] = inputs["transition"][5, 2] = 10.0
+    right, _ = problem.oracle(**inputs)
+    path, _ = problem.reference(**inputs)
+    assert not torch.equal(path, right)
+    assert not problem.mismatches("path", path, inputs, right).any()
+    late = right.clone()
+    late[:, 1024] = (late[:, 1024] + 1) % 9
+    assert problem.mismatches("path", late, inputs, right).any(dim=1).all()
+
+
+QUANTISED = {
+    "quantize_fp8_group": {"rows": 64, "cols": 256},
+    "quantize_fp8_group_ocp": {"rows": 64, "cols": 256},
+    "quantize_per_token_int8": {"rows": 64, "cols": 256},
+    "kv_cache_store_quant": {"tokens": 32, "heads": 4, "head_dim": 64},
+}
+
+
+@pytest.mark.parametrize("name", QUANTISED)
+def test_quotients_become_the_codes(name):
+    problem, inputs = _inputs(name, QUANTISED[name])
+    for output, expected in zip(problem.outputs, problem.oracle(**inputs), strict=True):
+        if "scale" not in output.name:
+            quotients = problem.quotients(output.name, inputs)
+            codes = quotients if output.dtype.is_floating_point else quotients.round()
+            assert torch.equal(codes.to(output.dtype).double(), expected.double())
+
+
+def test_codes_of_quotients_on_borders_may_be_either():
+    """A group whose largest value is 1.75 has a scale of 2 ** -8: a kernel may divide by less."""
+    problem = get_problem("quantize_fp8_group_ocp")
+    x = torch.arange(1, 257).remainder(225).view(2, 128).bfloat16() / 128
+    x[:, 0] = 1.75
+    codes, scale = problem.oracle(x)
+    found = (x.double() / (scale * (1 + 1e-7)).repeat(1, 128)).to(torch.float8_e4m3fn)
+    assert (found.double() != codes).double().mean() > 0.01
+    assert not problem.mismatches("q", found, {"x": x}, codes).any()
+    off = (x.double() / (scale * 1.01).repeat(1, 128)).to(torch.float8_e4m3fn)
+    assert problem.mismatches("q", off, {"x": x}, codes).any()
+
+
+@pytest.mark.parametrize("name", ["gated_delta_rule", "kda_recurrence"])
+def test_rows_of_keys_are_no_longer_than_one(name):
+    """Longer ones make the state of a long sequence infinite."""
+    problem = get_problem(name)
+    for workload in adversarial_workloads(problem, Scale.SIM, "triton", 3):
+        length = make_inputs(problem, workload, 1)["k"].double().norm(dim=-1)
+        assert float(length.max()) < 1.001, workload

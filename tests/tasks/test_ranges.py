@@ -209,3 +209,25 @@ def test_the_split_of_special_workloads_is_adversarial_and_untimed():
     for workload in _special(get_problem("softmax"), "hip"):
         assert workload.split is Split.ADVERSARIAL
         assert not workload.timed
+
+
+def test_of_tensors_that_overflow_together_one_has_ends():
+    problem = get_problem("llama_decoder_layer")
+    ranges = ranges_of(problem)
+    tiny = [
+        workload
+        for workload in adversarial_workloads(problem, Scale.SIM, "triton", 3)
+        if workload.distribution == "tiny" and workload.dims not in problem.adversarial
+    ]
+    assert tiny
+    chosen = set()
+    for seed in range(12):
+        values = make_inputs(problem, tiny[0], seed)
+        at_end = {name for name in ranges.apart if _has_end(values[name], ranges.limits(name))}
+        assert len(at_end) == 1
+        chosen |= at_end
+    assert len(chosen) > 3
+
+
+def _has_end(value, limits):
+    return bool((value == limits[0]).any() or (value == limits[1]).any())

@@ -30,6 +30,7 @@ class GatedDeltaRule(Problem):
     level = 5
     tags = ("state-space", "decoder-llm", "sequential")
     source = "Gated DeltaNet-1.3B, Qwen3-Next-80B-A3B (heads of 128), DeltaNet-1.3B, Kimi Linear"
+    domain = "All inputs are finite. Each row of k has a length of 1 or is zero."
     fair_reference = False
 
     args = (

@@ -32,6 +32,7 @@ class KdaRecurrence(Problem):
     level = 5
     tags = ("state-space", "decoder-llm", "sequential")
     source = "Kimi-Linear-48B-A3B (32 heads of 128), its 1.3B studies (16 heads of 128 and 64)"
+    domain = "All inputs are finite. Each row of k has a length of 1 or is zero."
     fair_reference = False
 
     args = (

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import torch
 
 from kernel_gym.tasks.distributions import draw, draw_mask
@@ -88,6 +90,14 @@ class KvCacheStoreQuant(Quantised):
             caches.append(torch.round(x / scale[:, :, None]).long())
             scales.append(scale)
         return (*caches, *scales)
+
+    def quotients(self, name: str, inputs: Mapping[str, Value]) -> torch.Tensor | None:
+        """The states of a cache divided by the scales of their heads, in the order of the slots."""
+        x, slot = inputs[name[0]], inputs["slot"]
+        assert isinstance(x, torch.Tensor)
+        assert isinstance(slot, torch.Tensor)
+        wide = x.double()[slot.argsort()]
+        return wide / (wide.abs().amax(2, keepdim=True).clamp(min=1e-8) / 127)
 
     def reference(
         self, k: torch.Tensor, v: torch.Tensor, slot: torch.Tensor

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import torch
 
 from kernel_gym.tasks.distributions import draw, draw_mask
@@ -61,11 +63,20 @@ class QuantizeFp8Group(Quantised):
 
     def oracle(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """In fp64, rounded to the nearest code."""
-        code = self.outputs[0].dtype
+        quotients, scale = self._divided(x)
+        return quotients.to(self.outputs[0].dtype).double(), scale
+
+    def quotients(self, name: str, inputs: Mapping[str, Value]) -> torch.Tensor | None:
+        """X divided by the scale of its group."""
+        x = inputs["x"]
+        assert isinstance(x, torch.Tensor)
+        return self._divided(x)[0]
+
+    def _divided(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Returns quotients [rows, cols] and scales [rows, cols / 128] in fp64."""
         groups = x.double().view(x.shape[0], -1, GROUP)
-        scale = groups.abs().amax(2).clamp(min=LEAST) / torch.finfo(code).max
-        q = (groups / scale[:, :, None]).to(code)
-        return q.double().view(x.shape), scale
+        scale = groups.abs().amax(2).clamp(min=LEAST) / torch.finfo(self.outputs[0].dtype).max
+        return (groups / scale[:, :, None]).view(x.shape), scale
 
     def reference(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """Operator by operator in float32."""

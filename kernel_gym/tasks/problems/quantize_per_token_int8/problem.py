@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import torch
 
 from kernel_gym.tasks.distributions import draw, draw_mask
@@ -62,6 +64,12 @@ class QuantizePerTokenInt8(Quantised):
         """In fp64."""
         scale = x.double().abs().amax(1).clamp(min=LEAST) / 127
         return torch.round(x.double() / scale[:, None]).long(), scale
+
+    def quotients(self, name: str, inputs: Mapping[str, Value]) -> torch.Tensor | None:
+        """X divided by the scale of its row."""
+        x = inputs["x"]
+        assert isinstance(x, torch.Tensor)
+        return x.double() / (x.double().abs().amax(1, keepdim=True).clamp(min=LEAST) / 127)
 
     def reference(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """Operator by operator in float32."""
