@@ -181,11 +181,11 @@ def _compared(
 ) -> dict[str, Any]:
     """Returns the errors, tokens and times of a model with and without the package."""
     model = replaced.model
-    truth = parity.truth_of(model, inputs)
+    truth = parity.truth_of(model, inputs).to("cpu" if clock.modelled else device)
     decode = decode and generates(model) and "labels" not in inputs
     if decode:
         inputs = inputs | parity.decisive(truth, inputs, BATCH, PROMPT)
-    right = parity.outputs_of(truth, parity.cast(inputs, truth.dtype))
+    right = parity.outputs_of(truth, parity.cast(inputs, truth))
     model.to(device)
     there = {key: value.to(device) for key, value in inputs.items()}
     with measure.recorded(operator.kernel) as calls:

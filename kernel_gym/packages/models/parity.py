@@ -64,15 +64,18 @@ def truth_of(model: Any, inputs: Mapping[str, Tensor]) -> Any:
     """Returns a copy of a model in fp64, or in fp32 if an operator of it has no fp64."""
     wide = widen(copy.deepcopy(model), torch.float64)
     try:
-        wide(**cast(inputs, torch.float64))
+        wide(**cast(inputs, wide))
     except RuntimeError:
         return widen(copy.deepcopy(model), torch.float32)
     return wide
 
 
-def cast(inputs: Mapping[str, Tensor], dtype: torch.dtype) -> dict[str, Tensor]:
-    """Returns inputs with floats of another type."""
-    return {k: v.to(dtype) if v.is_floating_point() else v for k, v in inputs.items()}
+def cast(inputs: Mapping[str, Tensor], model: Any) -> dict[str, Tensor]:
+    """Returns inputs on the device of a model, floats in its type."""
+    return {
+        name: value.to(model.device, model.dtype if value.is_floating_point() else value.dtype)
+        for name, value in inputs.items()
+    }
 
 
 @torch.no_grad()
@@ -90,12 +93,12 @@ def decisive(
         tokens: Tokens of a prompt.
     """
     drawn = inputs_of(truth, PROMPTS, tokens)
-    prompts = {name: drawn[name] for name in ("input_ids", "attention_mask")}
+    prompts = cast({name: drawn[name] for name in ("input_ids", "attention_mask")}, truth)
     asked = {"output_logits": True, "return_dict_in_generate": True}
     result = truth.generate(**prompts, **GREEDY, **asked)
     best = torch.stack(result.logits).topk(2, dim=-1).values
     margins = (best[..., 0] - best[..., 1]).amin(0)
-    chosen = margins.topk(batch).indices
+    chosen = margins.topk(batch).indices.cpu()
     return {name: value[chosen] for name, value in drawn.items() if name in inputs}
 
 
@@ -152,7 +155,7 @@ def compare_tokens(original: Tensor, ours: Tensor, prompt: int, truth: Any, mode
         original: Sequences with the prompt [requests, tokens].
         ours: The same with the package.
         prompt: Tokens of the prompt; 0 if the sequences do not repeat it.
-        truth: The model in fp64, on the CPU.
+        truth: The model in fp64.
         model: The original.
     """
     steps = original.shape[1] - prompt
@@ -165,7 +168,7 @@ def compare_tokens(original: Tensor, ours: Tensor, prompt: int, truth: Any, mode
     if not getattr(model.config, "is_encoder_decoder", False):
         prefix = original[row : row + 1, : prompt + equal]
         with torch.no_grad():
-            right = truth(prefix.cpu()).logits[0, -1]
+            right = truth(prefix.to(truth.device)).logits[0, -1].cpu()
             rounded = model(prefix).logits[0, -1].double().cpu()
         margin = (right.max() - right[int(ours[row, prompt + equal])]).item()
         error = (rounded - right).abs().max().item()
