@@ -135,7 +135,7 @@ def figures(rows: Sequence[GraphRow], new_entry: NewEntry) -> Subject:
     )
     speedup = new_entry(
         id="compiled-graphs-speedup",
-        metric="Eager time over that of Inductor's kernels, median of these graphs",
+        metric="Eager time divided by the time of Inductor's kernels, median of these graphs",
         value=rounded(statistics.median(ratios), 1),
         unit="times",
         clock="modelled",

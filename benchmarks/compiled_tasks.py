@@ -117,7 +117,7 @@ def figures(rows: Sequence[CompiledTask], new_entry: NewEntry) -> Subject:
         value=len(passed),
         unit=f"of {len(rows)}",
         command=command,
-        note=f"The other tasks: {others}.",
+        note=f"Outcomes of the other tasks: {others}.",
     )
     speedups = [row.unseen_speedup for row in passed if row.unseen_speedup]
     speedup = new_entry(
@@ -127,6 +127,6 @@ def figures(rows: Sequence[CompiledTask], new_entry: NewEntry) -> Subject:
         unit="x",
         clock="modelled",
         command=command,
-        note=f"With version {rows[0].timing_model} of the timing model.",
+        note=f"The run used version {rows[0].timing_model} of the timing model.",
     )
     return Subject(title="TorchInductor as a policy", entries=(right, speedup))

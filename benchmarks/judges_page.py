@@ -96,8 +96,8 @@ def repeated_line(rows: Sequence[JudgeVerdict], whole: Sequence[JudgeVerdict]) -
         if row.answer is not answer
     ]
     named = f": {', '.join(changed)}" if changed else ""
-    number = f"{len(repeated)} verdicts of the quick set were made again"
-    return f"- {number}, {len(changed)} differ{named}.\n"
+    number = f"{len(repeated)} verdicts of the quick set were repeated"
+    return f"- {number}, and {len(changed)} changed{named}.\n"
 
 
 def stored_rows(folder: Path = ROWS) -> list[JudgeVerdict]:

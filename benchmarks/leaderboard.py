@@ -69,8 +69,8 @@ WRITER = "leaderboard-writer"
 BOOTSTRAP = "95 % bootstrap interval over tasks"
 FIGURES = {
     "reward": ("Mean best reward", "reward", "modelled"),
-    "execution_accuracy": ("Share of tasks with a right kernel", "of tasks", "none"),
-    "unseen_speedup_of_correct": ("Speedup of right kernels, unseen shapes", "x", "modelled"),
+    "execution_accuracy": ("Share of tasks with a correct kernel", "of tasks", "none"),
+    "unseen_speedup_of_correct": ("Speedup of correct kernels, unseen shapes", "x", "modelled"),
 }
 """Figures that are stored for each policy: metric, unit and clock."""
 
@@ -213,7 +213,7 @@ def faster_than_compiler(
         share = mean_over(own, lambda each: float(each.speedup > compiled[each.task]))
         yield new_entry(
             id=f"{contest.subject}-{_slug(policy)}-faster",
-            metric=f"Graphs with a right kernel that is faster than TorchInductor's, {policy}",
+            metric=f"Graphs with a correct kernel that is faster than TorchInductor's, {policy}",
             **_figure(share, BOOTSTRAP),
             unit="of graphs",
             clock="modelled",

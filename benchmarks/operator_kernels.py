@@ -138,7 +138,8 @@ def figures(rows: Sequence[OperatorRow], new_entry: NewEntry) -> Subject:
         unit="times",
         clock="modelled",
         command=command,
-        note=f"{len(rows)} cases; version {rows[0].timing_model} of the timing model",
+        note=f"The figure covers {len(rows)} cases and version {rows[0].timing_model} of the "
+        "timing model.",
     )
     factor = new_entry(
         id="operator-kernels-factor",
@@ -147,6 +148,6 @@ def figures(rows: Sequence[OperatorRow], new_entry: NewEntry) -> Subject:
         unit="x",
         clock="modelled",
         command=command,
-        note=f"From {min(ratios):.2f} to {max(ratios):.2f}",
+        note=f"The ratios are from {min(ratios):.2f} to {max(ratios):.2f}.",
     )
     return Subject(title="Eager operators by their formula", entries=(median, factor))

@@ -47,21 +47,21 @@ _PAGES = {
 _INTRODUCTION = """\
 # Benchmarks
 
-The benchmark pages list only current figures, with one table for each subject. This page covers
-the judge and the problems. Other pages cover [installing and running](benchmarks-running.md),
+The benchmark pages list current figures, with one table for each subject. This page covers
+the judge and the problems. Separate pages cover [installing and running](benchmarks-running.md),
 [speed and accuracy](benchmarks-simulator.md), [training](benchmarks-training.md) and [a policy
 that writes kernels](benchmarks-writer.md). `python -m benchmarks table` prints these pages from
 `benchmarks/results/*.json`. `python -m benchmarks renew` recomputes the figures of the suite and
 writes the pages. [Recording figures](measurements.md) describes how to add a figure.
 
-- The column "clock" has one of four entries: *measured* by a clock of the GPU or the processor,
-  *modelled* by the simulator, *wall* for elapsed time, and a dash for a count. A modelled time is
-  not a measured time.
+- The column "clock" names the source of a time: *measured* (a clock of the GPU or the processor),
+  *modelled* (the simulator), *wall* (elapsed time), or a dash for a count. A modelled time is not
+  a measured time.
 - The column "counts" gives the numbers of problems, tasks and exploits for which the figure was
-  computed. A test compares these numbers with the current ones, except for figures that need a
-  GPU. A figure that needs a GPU is as old as its date.
+  computed. A test compares these numbers with the current numbers, except for figures that need a
+  GPU. Those figures may be out of date.
 - GPU figures dated 2026-11-27 or earlier were measured with the former judge, in which a worker
-  had the GPU. [Real GPUs](gpu.md) gives the figures of the present judge.
+  had access to the GPU. [Real GPUs](gpu.md) gives the figures for the current judge.
 - No figure was measured on an AMD GPU. [The leaderboard](leaderboard.md) compares policies.
 """
 OWN_PAGES = {

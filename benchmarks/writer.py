@@ -137,22 +137,24 @@ def _of_checkpoint(
     kinds["new-pairs"] = (GraphSplit.HELD_OUT_PAIR,)
     for kind, splits in kinds.items():
         tasks = by_task([row for row in rows if split_of(graph_of(row.task)) in splits])
-        metric = f"Right on all shapes, {when}, {len(tasks)} held-out graphs"
+        metric = f"Correct on all shapes, {when}, {len(tasks)} held-out graphs"
         metric += f" ({kind.replace('-', ' ')})" if kind else ""
         name = f"{phase}-right-{kind}" if kind else f"{phase}-right"
         yield estimate_entry(new_entry, name, metric, "of replies", share_of(tasks, right))
     tasks = by_task(rows)
-    metric = f"Right on the shapes of the prompt, {when}"
+    metric = f"Correct on the shapes of the prompt, {when}"
     yield estimate_entry(
         new_entry, f"{phase}-shown", metric, "of replies", share_of(tasks, right_on_shown)
     )
-    metric = f"Right on the shapes of the prompt and wrong on others, {when}"
+    metric = f"Correct on the shapes of the prompt, but wrong on others, {when}"
     yield estimate_entry(new_entry, f"{phase}-bound", metric, "of replies", share_of(tasks, bound))
     for shapes, name in (("speedup", "shown"), ("unseen_speedup", "new")):
         logs = {t: list(log_ratios(own, defaults[t], shapes)) for t, own in tasks.items()}
         counts = [len(own) for own in logs.values()]
         mean = ratio([sum(own) for own in logs.values()], counts, np.exp)
-        metric = f"Default kernel's time over that of right replies, {name} shapes, {when}"
+        metric = (
+            f"Default kernel's time divided by the time of correct replies, {name} shapes, {when}"
+        )
         if mean.value is not None:
             entry_id = f"{phase}-speed-{name}"
             yield estimate_entry(new_entry, entry_id, metric, "times", mean, clock="modelled")

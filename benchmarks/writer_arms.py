@@ -43,18 +43,18 @@ from kernel_gym.training.train import CONFIG, FINAL, START
 SUBJECT = "training-transfer"
 COMMAND = "python -m benchmarks writer-arms runs/unpaid runs/once runs/each_step"
 ARMS = {
-    "unpaid": "paid on shown shapes alone",
+    "unpaid": "paid only on shown shapes",
     "once": "unseen shapes drawn once",
-    "each_step": "unseen shapes drawn each step",
+    "each_step": "unseen shapes drawn in each step",
 }
 _FIRST = "after SFT"
 _TITLE = "What unseen shapes in the reward are worth"
 _VALUES = {
-    "right": ("Right on all shapes", right),
-    "shown": ("Right on the shapes of the prompt", right_on_shown),
-    "bound": ("Right on the shapes of the prompt and wrong on others", bound),
+    "right": ("Correct on all shapes", right),
+    "shown": ("Correct on the shapes of the prompt", right_on_shown),
+    "bound": ("Correct on the shapes of the prompt, but wrong on others", bound),
 }
-_RISES = {"right": ("Right on all shapes", right), "reward": ("Mean reward", reward)}
+_RISES = {"right": ("Correct on all shapes", right), "reward": ("Mean reward", reward)}
 _SPEEDS = {"shown": "speedup", "new": "unseen_speedup"}
 _SEED = re.compile(r"transfer-(?:seed-(?P<seed>\d+)-)?(?P<name>.+)")
 _ALL_SEEDS = "all-seeds"
@@ -139,14 +139,14 @@ def figures(
     for arm, replies in arms.items():
         entries += _of_arm(arm, ARMS[arm], replies, defaults, entry_of)
         for name, (what, value) in _RISES.items():
-            metric = f"{what}: {ARMS[arm]}, less {_FIRST}"
+            metric = f"{what}: {ARMS[arm]}, minus {_FIRST}"
             entries.append(
                 _difference(f"{arm}-{name}-rise", metric, value, first, replies, entry_of)
             )
     (base, before), *others = arms.items()
     for arm, after in others:
         for name, (what, value) in _VALUES.items():
-            metric = f"{what}: {ARMS[arm]}, less {ARMS[base]}"
+            metric = f"{what}: {ARMS[arm]}, minus {ARMS[base]}"
             entries.append(
                 _difference(f"{arm}-{name}-gain", metric, value, before, after, entry_of)
             )
@@ -246,7 +246,9 @@ def _of_arm(
     for name, shapes in _SPEEDS.items():
         logs = [list(log_ratios(own, defaults[task], shapes)) for task, own in tasks.items()]
         mean = ratio([sum(own) for own in logs], [len(own) for own in logs], np.exp)
-        metric = f"Default kernel's time over that of right replies, {name} shapes, {when}"
+        metric = (
+            f"Default kernel's time divided by the time of correct replies, {name} shapes, {when}"
+        )
         if mean.value is not None:
             entry_id = f"{arm}-speed-{name}"
             yield estimate_entry(new_entry, entry_id, metric, "times", mean, clock="modelled")

@@ -59,7 +59,7 @@ def figures(runs: Mapping[str, Tasks], new_entry: NewEntry) -> Subject:
     any_before = [max(a.correct for a in before[task]) for task in shared]
     one_after = [sum(a.correct for a in after[task]) / len(after[task]) for task in shared]
     difference = paired(any_before, one_after)
-    metric = f"One sample after GRPO, less any of {most} after SFT"
+    metric = f"One sample after GRPO, minus any of {most} after SFT"
     entries.append(_entry(new_entry, "learning", metric, difference, paired_tasks=True))
     title = "Retrying against learning (writer_gpu.toml, seed 1)"
     return Subject(title=title, entries=tuple(entries))
@@ -72,7 +72,7 @@ def _of_run(when: str, tasks: Tasks, new_entry: NewEntry) -> list[BenchmarkEntry
         _entry(
             new_entry,
             f"{phase}-pass-{row['k']}",
-            f"Graphs with a right kernel among {row['k']} samples, {when}, {len(tasks)} graphs",
+            f"Graphs with a correct kernel among {row['k']} samples, {when}, {len(tasks)} graphs",
             row["pass"],
         )
         for row in rows

@@ -161,6 +161,6 @@ def _details(found: ReadFindings) -> str:
 def _detail(number: int, one: ReadFinding) -> str:
     lines = [f"`{one.kind}` in `{one.kernel}`, {one.verdict}: {one.reason}"]
     if one.after:
-        lines.append(f"With the change: {one.after}.")
+        lines.append(f"The change removes {one.after}.")
     command = f"{one.variables} kernel-gym sim --audit -- {one.repeat}".strip()
     return "\n".join([f"### Finding {number}", "", *lines, "", "```sh", command, "```", ""])

@@ -1,4 +1,4 @@
-"""Step 0: a product of matrices in Gluon for gfx950 that is right, with all layouts written out.
+"""Step 0: a correct matrix product in Gluon for gfx950, with all layouts written out.
 
 Tiles go from memory to registers, and through LDS into the layout of the matrix instructions.
 """

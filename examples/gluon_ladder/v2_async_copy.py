@@ -1,4 +1,4 @@
-"""Step 2: tiles go from memory to LDS, and not through registers.
+"""Step 2: tiles are copied from memory to LDS directly, not through registers.
 
 This saves the registers of two tiles and all writes of LDS.
 """

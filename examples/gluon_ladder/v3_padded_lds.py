@@ -1,4 +1,4 @@
-"""Step 3: a padded layout of LDS, in which no two lanes of a read meet in a bank."""
+"""Step 3: a padded LDS layout, in which no two lanes of a read access the same bank."""
 
 import torch
 import triton

@@ -1,4 +1,4 @@
-"""Lines of the judges' pages that say how many verdicts there are, and which were made again."""
+"""Lines of the judges' pages that say how many verdicts there are, and which were repeated."""
 
 from benchmarks.judges_front import FRONT_PAGES, SHOWN, front_page
 from benchmarks.judges_page import commit_lines, repeated_line
@@ -33,10 +33,10 @@ def test_a_verdict_that_the_whole_run_does_not_repeat_is_named():
     compared = [row(first, runner="old"), row(second, runner="old")]
     whole = [row(first), row(second, answer=JudgeAnswer.OPEN), row(third)]
     line = repeated_line(compared, whole)
-    assert line.startswith("- 2 verdicts of the quick set were made again, 1 differ: ")
+    assert line.startswith("- 2 verdicts of the quick set were repeated, and 1 changed: ")
     assert f"some on `{second.name}` (accepted, then could not say)" in line
     assert repeated_line(compared, compared).endswith(
-        "2 verdicts of the quick set were made again, 0 differ.\n"
+        "2 verdicts of the quick set were repeated, and 0 changed.\n"
     )
 
 

@@ -26,7 +26,7 @@ def test_nine_of_ten_cases_are_within_the_factor_in_either_direction():
     assert covering_factor([1 / ratio for ratio in ratios]) == pytest.approx(1.5)
     median, factor = figures([row(ratio) for ratio in ratios], new_entry).entries
     assert (float(median.value), float(factor.value)) == (1.0, 1.5)
-    assert "From 0.10 to 1.50" in factor.note
+    assert "from 0.10 to 1.50" in factor.note
 
 
 def test_the_referee_uses_the_stored_factor():

@@ -86,13 +86,13 @@ ADAPTER = ScriptedJudge(
     name="agent-kernel-arena",
     repository="AMD-AGI/AgentKernelArena",
     settings=(
-        "The adapter runs `evaluate_compilation` and `evaluate_correctness`, then the check that "
+        "The adapter runs `evaluate_compilation` and `evaluate_correctness`. It then checks that "
         "the harness is unchanged. In the arena, each task brings its own harness. Our harness "
-        "works like those of `triton2triton/vllm`: it loads the candidate into its own process, "
+        "works like those of `triton2triton/vllm`. It loads the candidate into its own process, "
         "seeds each shape with 42 and the shape's number, calls the candidate before the "
         "definition, and compares with `allclose` at 1e-2. There are four shapes. The arena's "
-        "commands start as children of a process that has loaded PyTorch. The adapter does not ask "
-        "for the speedup, which is a part of the score."
+        "commands run as children of a process that has loaded PyTorch. The adapter does not "
+        "request the speedup, which is part of the score."
     ),
     needed=("src/evaluator.py", "src/harness_guard.py"),
     script=RUN_FORKED + SCRIPT,

@@ -83,10 +83,9 @@ ADAPTER = ScriptedJudge(
         "The adapter runs `python -m fastkernels.bench --worker` on a copy of the package with one "
         "operator at level L1. This command makes three rounds of random inputs (its seeds 200 to "
         "202) on four shapes, requires 99 % of the elements within 1e-5 and 1e-3, and runs its "
-        "checks against hacks. Its loaders of 8-bit weights need CUDA packages and are not used, "
-        "so empty modules replace them. There are 2 calls to warm up and 5 timed calls instead of "
-        "10 and 50, because modelled times repeat. The speedup is the geometric mean over the "
-        "shapes."
+        "checks against hacks. Its unused loaders of 8-bit weights need CUDA packages, so empty "
+        "modules replace them. There are 2 warm-up calls and 5 timed calls instead of 10 and 50, "
+        "because modelled times repeat. The speedup is the geometric mean over the shapes."
     ),
     needed=("fastkernels/bench.py", "fastkernels/capture.py"),
     script=SCRIPT,

@@ -78,12 +78,12 @@ ADAPTER = ScriptedJudge(
     repository="flashinfer-ai/flashinfer-bench",
     settings=(
         "The adapter runs `DefaultEvaluator` in one process, as the runners of flashinfer-bench "
-        "call it. It uses the defaults: three trials of random inputs without a seed, atol and "
-        "rtol 1e-2 for all elements. The clock is a function of the package flashinfer, which "
-        "needs CUDA, so PyTorch events replace it, without a cold cache. There are 2 calls to warm "
-        "up and 5 timed calls instead of 10 and 50. There are four shapes, and the speedup is the "
-        "geometric mean. A call that launches nothing has a modelled time of zero. The evaluator "
-        "divides by this time, so there is no verdict."
+        "do. It uses the defaults: three trials of random inputs without a seed, and atol and rtol "
+        "of 1e-2 for all elements. The clock is a function of the package flashinfer, which needs "
+        "CUDA, so PyTorch events replace it, without a cold cache. There are 2 warm-up calls and 5 "
+        "timed calls instead of 10 and 50. There are four shapes, and the speedup is the geometric "
+        "mean. A call that launches nothing has a modelled time of zero. The evaluator divides by "
+        "this time, so there is no verdict."
     ),
     needed=("flashinfer_bench/bench/evaluators/default.py",),
     script=SCRIPT,

@@ -43,10 +43,10 @@ ADAPTER = ScriptedJudge(
     name="geak-eval",
     repository="AMD-AGI/GEAK-eval",
     settings=(
-        "The adapter runs `evaluators/TB_correctness.py` with its defaults, atol 1e-3, rtol 1e-1 "
-        "and seed 42, in one process for both files, as the script does. The evaluator `tbg` of "
-        "this commit does not call the script: it checks only that a timing script ends. There are "
-        "four shapes, with inputs from `torch.randn`. GEAK-eval states no speedup here."
+        "The adapter runs `evaluators/TB_correctness.py` with its defaults (atol 1e-3, rtol 1e-1 "
+        "and seed 42). Like the script, it uses one process for both files. The evaluator `tbg` of "
+        "this commit does not call the script. It checks only that a timing script finishes. There "
+        "are four shapes, with inputs from `torch.randn`. GEAK-eval states no speedup here."
     ),
     needed=("geak_eval/evaluators/TB_correctness.py",),
     script=SCRIPT,

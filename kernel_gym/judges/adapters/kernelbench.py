@@ -63,13 +63,14 @@ ADAPTER = ScriptedJudge(
     repository="ScalingIntelligence/KernelBench",
     settings=(
         "The adapter uses the calls and settings of `scripts/run_and_check.py` with "
-        "`backend=triton`: the static checker first, 5 trials of correctness (with seeds drawn "
-        "from its seed 42), float32 with its tolerance of 1e-4, and times by `cuda_event`. The "
-        "script itself needs the package of a cloud service. There are 10 trials of time instead "
-        "of 100, because modelled times repeat and each trial fills 256 MB. There is one shape, 64 "
-        "x 256, because KernelBench's problems have one; inputs come from `torch.randn`. A flag of "
-        "excessive speedup does not change the verdict. A call that launches nothing has a "
-        "modelled time of zero. The evaluator divides by this time, so there is no verdict."
+        "`backend=triton`. It runs the static checker first, then 5 correctness trials (with seeds "
+        "drawn from its seed 42). It uses float32 with a tolerance of 1e-4, and times by "
+        "`cuda_event`. The script itself needs a cloud service's package. There are 10 timing "
+        "trials instead of 100, because modelled times repeat and each trial fills 256 MB. "
+        "KernelBench's problems have one shape, so there is only 64 x 256. Inputs come from "
+        "`torch.randn`. A flag for an excessive speedup does not change the verdict. A call that "
+        "launches nothing has a modelled time of zero. The evaluator divides by this time, so "
+        "there is no verdict."
     ),
     needed=("src/kernelbench/eval.py", "src/kernelbench/kernel_static_checker.py"),
     script=SCRIPT,

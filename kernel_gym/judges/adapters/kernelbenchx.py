@@ -55,11 +55,11 @@ ADAPTER = ScriptedJudge(
     name="kernelbenchx",
     repository="BonnieW05/KernelBenchX",
     settings=(
-        "The adapter runs only the execution step: both files run with its seed 0, and "
-        "`assert_close` compares their `test_results` with the default tolerance of float32, 1e-5. "
-        "The call step runs the same file and adds nothing. There are four shapes, with inputs "
-        "from `torch.randn`. KernelBenchX computes speedups in a third step, against stored times "
-        "of an NVIDIA GPU, so the adapter states none."
+        "The adapter runs only the execution step. Both files run with its seed 0, and "
+        "`assert_close` compares their `test_results` with float32's default tolerance, 1e-5. The "
+        "call step runs the same file and adds nothing. There are four shapes, with inputs from "
+        "`torch.randn`. In a third step, KernelBenchX computes speedups against stored times of an "
+        "NVIDIA GPU, so the adapter states none."
     ),
     needed=("EVAL/1_exe_acc.py", "utils/correction_utils.py"),
     script=SCRIPT,

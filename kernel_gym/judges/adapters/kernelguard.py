@@ -37,7 +37,7 @@ ADAPTER = ScriptedJudge(
     repository="the package kernelguard of PyPI",
     settings=(
         "The adapter runs `analyze_code` in its default profile on a submission with "
-        "`custom_kernel(data)`. The candidate is refused if the result says `should_filter`. The "
+        "`custom_kernel(data)`. It refuses the candidate if the result says `should_filter`. The "
         "rules look only for cheats, so they cannot find wrong kernels. The digest of its files is "
         "`files-d56ff200a84b346d`."
     ),

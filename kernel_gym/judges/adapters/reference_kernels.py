@@ -88,7 +88,7 @@ ADAPTER = ScriptedJudge(
     repository="gpu-mode/reference-kernels",
     settings=(
         f"The adapter runs `{FOLDER}/eval.py` and `utils.py` with mode `test` on four shapes, then "
-        "`leaderboard` on one, as the site does. The task states the tolerance of the corpus: 1e-5 "
+        "`leaderboard` on one, as the site does. The task states the tolerance of the corpus, 1e-5 "
         "and 1e-4. The pool of `eval.py` is forked from a process that has loaded PyTorch. Inputs "
         "come from a seeded `torch.randn`. The site ranks a submission by its time, so the adapter "
         "states no speedup. A call that launches nothing has a modelled time of zero. `eval.py` "

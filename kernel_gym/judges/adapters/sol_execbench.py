@@ -101,10 +101,10 @@ ADAPTER = ScriptedJudge(
     repository="NVIDIA/SOL-ExecBench",
     settings=(
         "The adapter runs `eval_driver.py` with its default tolerance (99 % of the elements within "
-        "1e-2 and 1e-2) and its seed 200, and makes ten rounds of random inputs on four shapes. "
-        "The clock is CUPTI, which AMD GPUs do not have, so the driver's own function for CUDA "
-        "events replaces it. There are 2 calls to warm up and 5 timed calls instead of 10 and 50, "
-        "because modelled times repeat. The speedup is the geometric mean over the shapes."
+        "1e-2 and 1e-2) and its seed 200. It makes ten rounds of random inputs on four shapes. The "
+        "clock is CUPTI, which AMD GPUs lack, so the driver's own function for CUDA events "
+        "replaces it. There are 2 warm-up calls and 5 timed calls instead of 10 and 50, because "
+        "modelled times repeat. The speedup is the geometric mean over the shapes."
     ),
     needed=(f"{SOURCE}/driver/templates/eval_driver.py", f"{SOURCE}/core/bench/timing.py"),
     script=SCRIPT,
