@@ -302,9 +302,9 @@ def test_near_the_end_of_the_type_the_error_of_the_reference_decides():
 
 
 def test_the_element_of_a_report_differs_where_any_does():
-    found = torch.tensor([[1, 2, 3], [4, 5, 6]])
+    values = torch.tensor([[1, 2, 3], [4, 5, 6]])
     wrong = torch.tensor([[False] * 3, [True] * 3])
-    expected = found.clone()
+    expected = values.clone()
     expected[1, 2] = 7
-    assert compare_mask("path", wrong, found, expected).element.index == (1, 2)
-    assert compare_mask("path", wrong, found, found).element.index == (1, 0)
+    assert compare_mask("path", wrong, values, expected).element.index == (1, 2)
+    assert compare_mask("path", wrong, values, values).element.index == (1, 0)

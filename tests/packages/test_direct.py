@@ -28,10 +28,10 @@ def _arguments(rows=4, **options):
 
 def test_a_direct_call_is_the_operator(module):
     arguments = _arguments()
-    found, expected = module.call(*arguments), module.add_rms_norm(*arguments)
-    assert all(torch.equal(a, b) for a, b in zip(found, expected, strict=True))
+    direct_outputs, expected = module.call(*arguments), module.add_rms_norm(*arguments)
+    assert all(torch.equal(a, b) for a, b in zip(direct_outputs, expected, strict=True))
     given = {tensor.untyped_storage().data_ptr() for tensor in arguments[:3]}
-    assert not given & {tensor.untyped_storage().data_ptr() for tensor in found}
+    assert not given & {tensor.untyped_storage().data_ptr() for tensor in direct_outputs}
 
 
 def test_a_call_whose_gradient_is_needed_has_it(module):

@@ -1,6 +1,6 @@
 """At the sizes of a GPU, outputs stay in their types.
 
-A kernel cannot be told right from wrong where the right answer is infinite.
+Where the right answer is infinite, a check cannot distinguish kernels.
 """
 
 from __future__ import annotations

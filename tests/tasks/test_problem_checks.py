@@ -189,9 +189,9 @@ def test_codes_of_quotients_on_borders_may_be_either():
     x = torch.arange(1, 257).remainder(225).view(2, 128).bfloat16() / 128
     x[:, 0] = 1.75
     codes, scale = problem.oracle(x)
-    found = (x.double() / (scale * (1 + 1e-7)).repeat(1, 128)).to(torch.float8_e4m3fn)
-    assert (found.double() != codes).double().mean() > 0.01
-    assert not problem.mismatches("q", found, {"x": x}, codes).any()
+    other = (x.double() / (scale * (1 + 1e-7)).repeat(1, 128)).to(torch.float8_e4m3fn)
+    assert (other.double() != codes).double().mean() > 0.01
+    assert not problem.mismatches("q", other, {"x": x}, codes).any()
     off = (x.double() / (scale * 1.01).repeat(1, 128)).to(torch.float8_e4m3fn)
     assert problem.mismatches("q", off, {"x": x}, codes).any()
 

@@ -44,9 +44,9 @@ ADAPTER = ScriptedJudge(
         "The adapter runs `compare_python_files` of `eval_G/1_exe_acc.py` on a file that ran "
         "without error. The candidate's file and the reference's file run as children of a process "
         "that has loaded PyTorch. The adapter itself runs the candidate's file first, because "
-        "TritonBench's script for this step, `0_call_acc.py`, needs Python 3.12. The test stores "
-        "its results in `result_gold` and prints nothing, like nearly all files of "
-        "`data/TritonBench_G_v1`. There are four shapes, with inputs from `torch.randn` without a "
+        "TritonBench's script for this step, `0_call_acc.py`, needs Python 3.12. Like "
+        "nearly all files of `data/TritonBench_G_v1`, our test file stores its results in "
+        "`result_gold` and prints nothing. There are four shapes, with inputs from `torch.randn` without a "
         "seed. TritonBench compares times with stored times of an NVIDIA GPU, so the adapter "
         "states no speedup."
     ),
