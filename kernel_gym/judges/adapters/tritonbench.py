@@ -46,9 +46,9 @@ ADAPTER = ScriptedJudge(
         "that has loaded PyTorch. The adapter itself runs the candidate's file first, because "
         "TritonBench's script for this step, `0_call_acc.py`, needs Python 3.12. Like "
         "nearly all files of `data/TritonBench_G_v1`, our test file stores its results in "
-        "`result_gold` and prints nothing. There are four shapes, with inputs from `torch.randn` without a "
-        "seed. TritonBench compares times with stored times of an NVIDIA GPU, so the adapter "
-        "states no speedup."
+        "`result_gold` and prints nothing. There are four shapes, with inputs from `torch.randn` "
+        "without a seed. TritonBench compares times with stored times of an NVIDIA GPU, so the "
+        "adapter states no speedup."
     ),
     needed=("EVAL/eval_G/1_exe_acc.py",),
     script=RUN_FORKED + SCRIPT,
