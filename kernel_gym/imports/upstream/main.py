@@ -25,7 +25,7 @@ from kernel_gym.sandbox.channel import Channel
 from kernel_gym.simulated_rocm import extensions
 from kernel_gym.tasks.embedded import uses_flydsl
 from kernel_gym.worker.recording import flydsl
-from kernel_gym.worker.sim.runtime import DeviceError
+from kernel_gym.worker.sim.runtime import DeviceAnswer, DeviceError
 
 MAX_FILES_BYTES = 64 << 20
 """Most bytes of the files of one task."""
@@ -121,7 +121,7 @@ class ImpatientRuntime(LocalRuntime):
     a launch show that.
     """
 
-    def _ask(self, request: Request) -> dict[str, Any]:
+    def _ask(self, request: Request) -> DeviceAnswer:
         try:
             return super()._ask(request)
         except DeviceError:
