@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
+from torch._ops import OpOverload
 from torch.utils._pytree import tree_leaves, tree_map
 
 from kernel_gym.tasks.operator_mode import OperatorMode
@@ -30,10 +32,14 @@ class BoundedMemory(OperatorMode):
     def __init__(self, most: int = MAX_MEMORY_BYTES) -> None:
         super().__init__()
         self._most, self._held = most, 0
-        self._known: dict[Any, int] = {}
+        self._known: dict[object, int] = {}
 
     def __torch_dispatch__(
-        self, func: Any, types: object, args: Any = (), kwargs: Any = None
+        self,
+        func: OpOverload,
+        types: object,
+        args: Sequence[object] = (),
+        kwargs: Mapping[str, object] | None = None,
     ) -> object:
         """Checks the size of an operator's result and runs it."""
         kwargs = kwargs or {}
@@ -76,7 +82,11 @@ class PeakMemory(OperatorMode):
         self.peak = self._held = 0
 
     def __torch_dispatch__(
-        self, func: Any, types: object, args: Any = (), kwargs: Any = None
+        self,
+        func: OpOverload,
+        types: object,
+        args: Sequence[object] = (),
+        kwargs: Mapping[str, object] | None = None,
     ) -> object:
         """Runs an operator and counts its results."""
         result = func(*args, **(kwargs or {}))
@@ -103,7 +113,7 @@ def _is_on_host(args: object, kwargs: Any) -> bool:
     return kinds <= {"cpu"}
 
 
-def _result_bytes(func: Any, args: Any, kwargs: Any) -> int:
+def _result_bytes(func: Any, args: object, kwargs: Any) -> int:
     """Returns the bytes of an operator's result, or 0 if they depend on values."""
     given, named = tree_map(_as_meta, (args, dict(kwargs)))
     named.pop("generator", None)

@@ -40,14 +40,14 @@ class Built:
     """
 
     function: Any
-    arguments: tuple[tuple[Any, ...], dict[str, Any]]
+    arguments: tuple[tuple[object, ...], dict[str, object]]
     mode: FakeTensorMode | None
     graph: Any = None
     values: dict[str, torch.Tensor] = field(default_factory=dict)
     kinds: dict[str, str] = field(default_factory=dict)
     places: dict[str, Any] = field(default_factory=dict)
     doc: str = ""
-    init: Any = None
+    init: object = None
     """The arguments that the class was constructed with: positional ones, or keywords."""
 
     def add(self, name: str, kind: str, value: torch.Tensor, place: object) -> None:
@@ -155,10 +155,10 @@ def _construct(opened: Opened, train: bool) -> _Made:
     return function, args, kwargs, init
 
 
-_Made = tuple[Any, tuple[Any, ...], dict[str, Any], Any]
+_Made = tuple[Any, tuple[object, ...], dict[str, object], object]
 
 
-def _instance(target: type, opened: Opened) -> tuple[Any, Any]:
+def _instance(target: type, opened: Opened) -> tuple[Any, object]:
     if opened.init is not None:
         given = opened.init(**_fitting(opened.init, opened.sizes))
         return (target(**given) if isinstance(given, dict) else target(*given)), given
@@ -178,7 +178,7 @@ def _instance(target: type, opened: Opened) -> tuple[Any, Any]:
     return target(**known), known
 
 
-def _arguments(opened: Opened) -> tuple[tuple[Any, ...], dict[str, Any]]:
+def _arguments(opened: Opened) -> tuple[tuple[object, ...], dict[str, object]]:
     if opened.inputs is None:
         return tuple(_drawn(shape, opened.sizes) for shape in opened.shapes), {}
     values = opened.inputs(**_fitting(opened.inputs, opened.sizes))
@@ -237,7 +237,7 @@ def _add_attributes(built: Built, path: str, module: torch.nn.Module) -> None:
 
 def _input_names(function: object, bound: inspect.BoundArguments) -> Iterator[tuple[str, int]]:
     """Yields the name and the position, among all leaves, of each tensor in the arguments."""
-    names: list[tuple[str, Any]] = []
+    names: list[tuple[str, object]] = []
     for name, value in bound.arguments.items():
         kind = bound.signature.parameters[name].kind
         if kind is inspect.Parameter.VAR_POSITIONAL:

@@ -24,7 +24,7 @@ MAX_BUFFERS = 4096
 """Most tensors in one request."""
 
 
-def main(fds: list[int], options: dict[str, Any]) -> None:
+def main(fds: list[int], options: dict[str, object]) -> None:
     """Serves the caller over the first descriptor."""
     torch.set_num_threads(1)
     confine.forbid_inspection()
@@ -40,7 +40,7 @@ def main(fds: list[int], options: dict[str, Any]) -> None:
         caller.send(header, *buffers)
 
 
-Answer = tuple[dict[str, Any], list[bytes]]
+Answer = tuple[dict[str, object], list[bytes]]
 
 
 class TracingWorker:

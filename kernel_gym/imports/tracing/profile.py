@@ -22,7 +22,7 @@ class _Clock:
         self.calls: dict[type, int] = defaultdict(int)
         self.inputs: dict[type, list[dict[str, object]]] = {}
         self.plain: dict[type, bool] = {}
-        self.made: dict[type, dict[str, Any]] = {}
+        self.made: dict[type, dict[str, object]] = {}
         self._depth, self._whole = 0, 0.0
         self._call = torch.nn.Module.__call__
 
@@ -85,18 +85,18 @@ def _file(kind: type, folder: str) -> str:
     return os.path.relpath(file, folder) if file.startswith(folder) else ""
 
 
-def _constructor(module: torch.nn.Module) -> dict[str, Any]:
+def _constructor(module: torch.nn.Module) -> dict[str, object]:
     """Returns the arguments of a module's constructor, as far as the module keeps them.
 
     Those are attributes of the same name that are numbers, truth values or texts, and a `config`
     of transformers, as its class and what differs from the defaults. Arguments that have their
     defaults are left out. One that is not kept and has no default is None.
     """
-    made: dict[str, Any] = {}
+    made: dict[str, object] = {}
     for name, parameter in inspect.signature(type(module).__init__).parameters.items():
         if name == "self" or parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             continue
-        value: Any = getattr(module, name, None)
+        value: object = getattr(module, name, None)
         if hasattr(value, "to_diff_dict"):
             kind = type(value)
             given = {k: v for k, v in value.to_diff_dict().items() if _is_plain(v)}
