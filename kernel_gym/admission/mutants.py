@@ -279,10 +279,10 @@ def _accepted(problem: Problem, function: Callable[..., Any], case: Expected) ->
     return compare(problem, case, tuple(out.contiguous() for out in answer)).passed
 
 
-def _compiled(problem: Problem, mutant: Mutant) -> Callable[..., Any]:
+def _compiled(problem: Problem, mutant: Mutant) -> Callable[..., object]:
     tree = ast.fix_missing_locations(mutant.tree)
     module = sys.modules[type(problem).reference.__module__]
     scope: dict[str, Any] = dict(vars(module))
     exec(compile(ast.unparse(tree), "<mutant>", "exec"), scope)
-    function: Callable[..., Any] = scope["reference"]
+    function: Callable[..., object] = scope["reference"]
     return function

@@ -151,7 +151,7 @@ def _parameter(node: NodeTemplate, spread: Mapping[str, Any]) -> str:
     return f"values.around({round(mean, 6)}, {round(std, 6)}, {tail}"
 
 
-def _is_unset(mean: float, std: float, spread: Mapping[str, Any]) -> bool:
+def _is_unset(mean: float, std: float, spread: Mapping[str, object]) -> bool:
     """Whether a parameter is memory that was only reserved."""
     usual = abs(mean) + std < _MAX_SPREAD and (spread.get("constant", True) or std > _MIN_SPREAD)
     return bool(spread.get("unset")) or not usual

@@ -102,7 +102,7 @@ class Tracer:
         return _asked(self._child, verb, *buffers, **fields)
 
 
-def ask_once(verb: str, **fields: object) -> dict[str, Any]:
+def ask_once(verb: str, **fields: object) -> dict[str, object]:
     """Asks a new tracer one thing and returns its answer, which may be forged.
 
     Raises:
@@ -122,7 +122,7 @@ def _fork() -> Child:
 
 def _asked(
     child: Child, verb: str, *buffers: bytes, **fields: object
-) -> tuple[dict[str, Any], Any]:
+) -> tuple[dict[str, object], object]:
     meter = Meter(child.pid, None, TIMEOUT_SECONDS, None)
     try:
         message = child.channel.request({"do": verb, **fields}, *buffers, timeout=meter.patience)

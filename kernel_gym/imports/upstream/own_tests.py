@@ -75,7 +75,7 @@ def _line(error: BaseException) -> str:
     return " ".join(f"{name}{error}".split())[:MAX_MESSAGE_CHARACTERS]
 
 
-def _answers(folder: Path, options: Mapping[str, Any], implementation: str) -> dict[str, Any]:
+def _answers(folder: Path, options: Mapping[str, Any], implementation: str) -> dict[str, object]:
     """Runs the tests on an implementation, and returns its printed text and global names."""
     path = str(folder / options["file"])
     name = "upstream" if options["rule"] == "result_gold" else "__main__"  # as the suite runs them
@@ -119,7 +119,9 @@ def _close(answer: object, expected: object, name: str, atol: float, rtol: float
         raise Differs(f"{name} differs")
 
 
-def _results(answers: Mapping[str, Any], expected: Mapping[str, Any], thresholds: Any) -> None:
+def _results(
+    answers: Mapping[str, object], expected: Mapping[str, object], thresholds: Any
+) -> None:
     """KernelBenchX's rule: `test_results` is close, or within the thresholds of its list."""
     pair = answers.get("test_results"), expected.get("test_results")
     if pair[0] is None or pair[1] is None:
@@ -201,7 +203,7 @@ def precision(answer: torch.Tensor, expected: torch.Tensor) -> dict[str, float]:
     }
 
 
-RULES: Mapping[str, Callable[[Mapping[str, Any], Mapping[str, Any], Any], None]] = {
+RULES: Mapping[str, Callable[[Mapping[str, object], Mapping[str, object], object], None]] = {
     "printed": _printed,
     "result_gold": _all_close,
     "test_results": _results,
