@@ -51,8 +51,8 @@ def profile_of(evaluation: Evaluation) -> dict[str, Any]:
     }
 
 
-def _kernel(kernel: KernelFacts) -> dict[str, Any]:
-    facts: dict[str, Any] = {
+def _kernel(kernel: KernelFacts) -> dict[str, object]:
+    facts: dict[str, object] = {
         "name": plain_name(kernel.name),
         "bound_by": kernel.bound_by,
         "seconds": kernel.seconds,
@@ -78,7 +78,7 @@ def _kernel(kernel: KernelFacts) -> dict[str, Any]:
     return inert_object(facts)
 
 
-def _hottest(entries: Any) -> list[dict[str, Any]]:
+def _hottest(entries: Any) -> list[dict[str, object]]:
     """Sums the shares of hot instructions by source line, the hottest first."""
     shares: dict[str, float] = {}
     for entry in entries:
@@ -88,7 +88,7 @@ def _hottest(entries: Any) -> list[dict[str, Any]]:
     return [{"line": line, "share": round(share, 4)} for line, share in ordered]
 
 
-def _distance(result: WorkloadResult) -> dict[str, Any]:
+def _distance(result: WorkloadResult) -> dict[str, object]:
     return {
         "dims": dict(result.dims),
         "seconds": result.candidate_seconds,

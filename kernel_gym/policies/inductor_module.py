@@ -59,7 +59,7 @@ class Compiled:
 
     host: list[ast.stmt]
     arguments: list[str]
-    kernels: Mapping[str, Any]
+    kernels: Mapping[str, object]
 
 
 def written(problem: Any, compiled: Compiled, floats: Sequence[str]) -> str:

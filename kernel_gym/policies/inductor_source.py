@@ -67,14 +67,14 @@ def _probe(value: float, factor: float) -> float:
     return torch.tensor((value or 1.0) * factor, dtype=torch.float32).item()
 
 
-def _compiled(problem: Any, inputs: Mapping[str, Any]) -> Compiled:
+def _compiled(problem: object, inputs: Mapping[str, object]) -> Compiled:
     import torch
     from torch._inductor.codecache import PyCodeCache
     from torch._inductor.compile_fx import compile_fx
 
     arguments: list[list[str]] = []
 
-    def backend(graph: Any, examples: Any) -> Any:
+    def backend(graph: Any, examples: Any) -> object:
         arguments.append([_origin(node) for node in graph.graph.find_nodes(op="placeholder")])
         return compile_fx(graph, examples)
 
@@ -96,7 +96,7 @@ def _reference(problem: Any) -> Any:
     """Loads the reference from a file, because the compiler reads sources."""
     file = Path(tempfile.gettempdir()) / "reference.py"
     file.write_text(problem.reference_source(), encoding="utf-8")
-    space: dict[str, Any] = {}
+    space: dict[str, object] = {}
     exec(compile(problem.reference_source(), str(file), "exec"), space)
     return space[problem.entry]
 

@@ -72,7 +72,7 @@ class OperatorPrices:
         return Charge(seconds, moved, flops)
 
 
-def _overload(name: str, overload: str) -> Any:
+def _overload(name: str, overload: str) -> object:
     packet = getattr(torch.ops.aten, name.removeprefix("aten::"))
     return getattr(packet, overload or "default")
 
@@ -81,7 +81,7 @@ def _meta(tensor: TensorOnDevice) -> torch.Tensor:
     return torch.empty_strided(tensor.shape, tensor.strides, dtype=tensor.dtype, device="meta")
 
 
-def _by_kind(operator: Any, values: list[object]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+def _by_kind(operator: Any, values: list[object]) -> tuple[tuple[object, ...], dict[str, object]]:
     """Returns the arguments by place and those by name only."""
     arguments = list(zip(operator._schema.arguments, values, strict=True))
     given = tuple(value for argument, value in arguments if not argument.kwarg_only)

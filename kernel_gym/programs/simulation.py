@@ -36,9 +36,9 @@ class Simulation:
         ]
 
     @property
-    def kernels(self) -> dict[str, dict[str, Any]]:
+    def kernels(self) -> dict[str, dict[str, object]]:
         """By name of a kernel: `launches`, `seconds`, and what its longest launch says."""
-        kernels: dict[str, dict[str, Any]] = {}
+        kernels: dict[str, dict[str, object]] = {}
         for launch in self.launches:
             add_launch(kernels, launch)
         return kernels

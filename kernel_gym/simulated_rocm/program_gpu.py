@@ -202,7 +202,7 @@ class ProgramGpu:
 
     def _checks(self) -> dict[str, Any]:
         """Options of `Engine.launch` for checks that the settings ask for."""
-        options: dict[str, Any] = {}
+        options: dict[str, object] = {}
         if self.settings.audit:
             options |= {"audit": True, "go_on": AUDIT_KINDS}
         if self.settings.bounds == "warn":

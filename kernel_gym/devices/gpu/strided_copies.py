@@ -103,7 +103,7 @@ class StridedCopies:
         target: Triton's backend, architecture and lanes of a warp, such as `("hip", "gfx942", 64)`.
     """
 
-    def __init__(self, target: Sequence[Any]) -> None:
+    def __init__(self, target: Sequence[object]) -> None:
         self._target = GPUTarget(*target)
 
     def launched(self, plan: LaunchPlan) -> LaunchPlan:

@@ -83,13 +83,13 @@ class CallFacts:
         reasons = {OPERATORS: seconds - launches, **self._unknown}
         return max(reasons, key=lambda reason: reasons[reason])
 
-    def described(self) -> list[dict[str, Any]]:
+    def described(self) -> list[dict[str, object]]:
         """Returns the kernels, the slowest first. Only the slowest keeps its profile."""
         kernels = sorted(self._kernels.values(), key=lambda entry: -entry["seconds"])
         return [entry if i == 0 else {**entry, "profile": {}} for i, entry in enumerate(kernels)]
 
 
-def describe_kernel(kernel: Kernel) -> dict[str, Any]:
+def describe_kernel(kernel: Kernel) -> dict[str, object]:
     """Returns what the compiler reported about a kernel, with the field names of `KernelFacts`."""
     return {
         "name": kernel.name,

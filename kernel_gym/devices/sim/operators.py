@@ -45,7 +45,7 @@ Locate = Callable[[TensorOnDevice, bool], torch.Tensor]
 
 def run_operator(
     name: str, overload: str, args: Sequence[object], kwargs: Mapping[str, object], locate: Locate
-) -> tuple[Any, list[torch.Tensor], Any, tuple[Any, ...], dict[str, Any]]:
+) -> tuple[object, list[torch.Tensor], Any, tuple[object, ...], dict[str, object]]:
     """Runs an operator on tensors of the device.
 
     Args:
@@ -110,9 +110,9 @@ class OperatorWork:
 def work_of(
     spec: DeviceSpec,
     operator: Any,
-    given: tuple[Any, ...],
-    named: dict[str, Any],
-    out: Any,
+    given: tuple[object, ...],
+    named: dict[str, object],
+    out: object,
     tensors: Sequence[torch.Tensor],
 ) -> OperatorWork:
     """Returns the modelled cost of an operator (rule 23).
@@ -143,7 +143,11 @@ def work_of(
 
 
 def _cost(
-    operator: Any, given: tuple[Any, ...], named: Mapping[str, Any], out: Any, compute_units: int
+    operator: Any,
+    given: tuple[object, ...],
+    named: Mapping[str, object],
+    out: object,
+    compute_units: int,
 ) -> OperatorCost:
     """Returns the cost of a call. One whose arguments no rule knows costs the most passes."""
     packet = operator.overloadpacket
@@ -188,10 +192,10 @@ def execute_operator(
     gpu: OperatorMemory,
     name: str,
     overload: str,
-    args: list[Any],
-    kwargs: dict[str, Any],
+    args: list[object],
+    kwargs: dict[str, object],
     places: tuple[TensorOnDevice, ...] | None,
-) -> Any:
+) -> object:
     """Runs an operator of PyTorch on device memory and charges its time (rule 23).
 
     Args:

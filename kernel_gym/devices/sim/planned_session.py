@@ -237,7 +237,7 @@ class PlannedSession(SimSession):
     ) -> Result | Failed:
         """Executes a plan for a question of host code: it counts nowhere."""
 
-        def collect(done: dict[str, Any], buffers: dict[str, int]) -> Result | Failed:
+        def collect(done: dict[str, object], buffers: dict[str, int]) -> Result | Failed:
             fault = self._ask_device(device_messages.EndCall())["fault"]
             return self._worker.fail(describe_fault(fault)) if fault else look(done, buffers)
 
@@ -258,7 +258,7 @@ class PlannedSession(SimSession):
         inputs: Mapping[str, Value],
         dims: Mapping[str, int],
         begin: device_messages.BeginCall,
-        collect: Callable[[dict[str, Any], dict[str, int]], Result | Failed],
+        collect: Callable[[dict[str, object], dict[str, int]], Result | Failed],
     ) -> Result | Failed:
         """Executes a plan on fresh device copies of the inputs.
 
@@ -321,12 +321,12 @@ def _kind(error: str) -> FailureKind:
     return FailureKind.COMPILE if compiling else FailureKind.RUNTIME
 
 
-def _described(plan: LaunchPlan, done: Mapping[str, Any]) -> dict[str, Any]:
+def _described(plan: LaunchPlan, done: Mapping[str, Any]) -> dict[str, object]:
     """Describes the outputs of a plan as a worker describes what a candidate returns."""
     return {"outputs": [_output(output, done["buffers"]) for output in plan.outputs]}
 
 
-def _output(output: BufferView | WrongOutput, buffers: list[int]) -> dict[str, Any]:
+def _output(output: BufferView | WrongOutput, buffers: list[int]) -> dict[str, object]:
     if isinstance(output, WrongOutput):
         return {"wrong": output.text}
     form = {"shape": list(output.shape), "strides": list(output.strides), "dtype": output.dtype}

@@ -182,7 +182,7 @@ class SimSession(ABC):
         return SimWorkerHandle(self._child, None, self._budget, self._note)
 
     @property
-    def confinement(self) -> dict[str, Any]:
+    def confinement(self) -> dict[str, object]:
         """The barriers around the worker, which are active and which are missing."""
         assert self._child
         return self._confinement
@@ -282,7 +282,7 @@ class SimSession(ABC):
 
     def _collect(
         self,
-        answer: dict[str, Any] | Failed,
+        answer: dict[str, object] | Failed,
         inputs: Mapping[str, Value],
         dims: Mapping[str, int],
         buffers: dict[str, int],

@@ -97,7 +97,7 @@ class SimulatedGpu:
         """Numbers of the kernels that plans have loaded, by code, name and shared memory."""
         self.planned_data: dict[bytes, bytes] = {}
         """The first values of all variables of the code that plans have loaded."""
-        self.findings: dict[tuple[str, ...], dict[str, Any]] = {}
+        self.findings: dict[tuple[str, ...], dict[str, object]] = {}
         """Findings in launches that continued."""
         self._owned: set[int] = set()
         self.print_to: Write | None = None
@@ -145,7 +145,7 @@ class SimulatedGpu:
         self._audits.begin(self.audit)
         self.orders.begin()
         self.fault: dict[str, Any] | None = None
-        self.compiler_fault: dict[str, Any] | None = None
+        self.compiler_fault: dict[str, object] | None = None
         self.host_reads = 0
         self.computed: set[str] = set()
         self.operator_seconds = 0.0
