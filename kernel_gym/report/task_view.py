@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from markupsafe import Markup
 
@@ -21,6 +20,7 @@ from kernel_gym.formatting import (
     profiled_workload,
     roofline_share,
 )
+from kernel_gym.launch_profile import launch_profile
 from kernel_gym.records import Evaluation, KernelFacts, Outcome, WorkloadResult
 from kernel_gym.report.code import highlight_diff, highlight_source
 from kernel_gym.report.drawing import anchor
@@ -223,7 +223,7 @@ def _workload(result: WorkloadResult) -> dict[str, str]:
 
 def _profile(kernel: KernelFacts) -> list[Bar]:
     """Returns a kernel's share of each peak and its stalls; empty without a profile."""
-    profile: dict[str, Any] = dict(kernel.profile)
+    profile = launch_profile(kernel.profile)
     units = profile.get("of_peak", {}) | {
         f"{unit} unit": share for unit, share in profile.get("utilisation", {}).items()
     }
