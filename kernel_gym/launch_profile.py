@@ -1,11 +1,11 @@
 """The profile of a launch as the simulator writes it and reports read it: JSON in a fixed form.
 
-A profile has all entries or none. Those of real GPUs have none.
+The profile of a launch on a real GPU is empty.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TypedDict, cast
 
 
@@ -39,6 +39,22 @@ class LaunchProfile(TypedDict, total=False):
     lines: list[ProfiledPlace]
     hot: list[ProfiledPlace]
     bank_conflicts: list[ConflictingPlace]
+
+
+class LaunchDescription(TypedDict, total=False):
+    """A launch that has ended well, as observers get it. One that is only counted has `kernel`."""
+
+    kernel: int
+    """The number of the kernel on its device."""
+    name: str
+    grid: Sequence[int]
+    block: Sequence[int]
+    lds: int
+    """Bytes of LDS of a workgroup, static and dynamic."""
+    seconds: float | None
+    """Modelled; None if no time was asked for."""
+    profile: dict[str, object]
+    """See `LaunchProfile`."""
 
 
 def launch_profile(profile: Mapping[str, object]) -> LaunchProfile:

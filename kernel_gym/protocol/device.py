@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from kernel_gym.protocol import fields
 from kernel_gym.protocol.fields import TensorOnDevice
 from kernel_gym.protocol.request import Answer, Request, parsed, raw
@@ -222,7 +224,7 @@ class LocatedAllocation(Answer):
 class CompiledFacts(Answer):
     """Registers, LDS and occupancy of kernels, one JSON object each."""
 
-    kernels: list[dict[str, object]]
+    kernels: Sequence[Mapping[str, object]]
 
 
 class CallRecord(Answer):
@@ -235,7 +237,7 @@ class CallRecord(Answer):
     """The part of `seconds` that is the cost of launching."""
     uncalibrated: str
     """Why `seconds` has no interval; empty if it has one."""
-    kernels: list[dict[str, object]]
+    kernels: Sequence[Mapping[str, object]]
     tuned: bool
     """Whether several new machine codes of one kernel were tried."""
     codes: list[str]

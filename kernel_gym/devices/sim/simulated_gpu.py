@@ -32,6 +32,7 @@ from kernel_gym.devices.sim.requests import (
 from kernel_gym.devices.sim.sample_draws import SampleDraws
 from kernel_gym.hardware import SIMULATED
 from kernel_gym.inert import MAX_LINE, inert_object
+from kernel_gym.launch_profile import LaunchDescription
 from kernel_gym.protocol import device as messages
 from kernel_gym.protocol.fields import TensorOnDevice
 from kernel_gym.protocol.request import Answer
@@ -140,11 +141,11 @@ class SimulatedGpu:
         self._samples.begin(tuning, samples, again=self.audit is Audit.AGAIN)
         self.before += self.seconds
         self.seconds = 0.0
-        self.launches: list[dict[str, Any]] = []
+        self.launches: list[LaunchDescription] = []
         self.used = CallFacts(self.spec.arch)
         self._audits.begin(self.audit)
         self.orders.begin()
-        self.fault: dict[str, Any] | None = None
+        self.fault: dict[str, object] | None = None
         self.compiler_fault: dict[str, object] | None = None
         self.host_reads = 0
         self.computed: set[str] = set()
@@ -357,15 +358,15 @@ class SimulatedGpu:
                 self.observer.fault(self.fault)
             raise RefusedError(result.fault.message)
 
-    def _note(self, launch: dict[str, object]) -> None:
+    def _note(self, launch: LaunchDescription) -> None:
         if self.observer:
             self.observer.launch(launch, self.before + self.seconds)
         else:
             self.launches.append(launch)
 
-    def _find(self, finding: dict[str, Any]) -> None:
+    def _find(self, finding: dict[str, object]) -> None:
         """Keeps a finding, once for each place."""
-        place = tuple(finding[key] for key in ("kind", "kernel", "source", "other_source"))
+        place = tuple(str(finding[key]) for key in ("kind", "kernel", "source", "other_source"))
         if self.findings.setdefault(place, finding) is finding and self.observer:
             self.observer.finding(finding)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import torch
 from torch._ops import OpOverload
@@ -59,7 +58,7 @@ class BoundedMemory(OperatorMode):
                 weakref.finalize(tensor, self._release, size)
         return result
 
-    def _needed(self, func: object, args: object, kwargs: object) -> int:
+    def _needed(self, func: OpOverload, args: object, kwargs: Mapping[str, object]) -> int:
         """Returns the bytes of a result. Operators are repeated often, with equal shapes."""
         key = (func, *map(_described, tree_leaves((args, kwargs))))
         if key not in self._known:
@@ -104,16 +103,16 @@ class PeakMemory(OperatorMode):
         self._held -= size
 
 
-def _is_on_host(args: object, kwargs: Any) -> bool:
+def _is_on_host(args: object, kwargs: Mapping[str, object]) -> bool:
     tensors = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
     device = kwargs.get("device")
     kinds = {tensor.device.type for tensor in tensors} | (
-        {torch.device(device).type} if device else set()
+        {torch.device(device).type} if isinstance(device, str | torch.device) else set()
     )
     return kinds <= {"cpu"}
 
 
-def _result_bytes(func: Any, args: object, kwargs: Any) -> int:
+def _result_bytes(func: OpOverload, args: object, kwargs: Mapping[str, object]) -> int:
     """Returns the bytes of an operator's result, or 0 if they depend on values."""
     given, named = tree_map(_as_meta, (args, dict(kwargs)))
     named.pop("generator", None)

@@ -9,7 +9,6 @@ import sys
 import time
 from collections import defaultdict
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -40,7 +39,13 @@ class _Clock:
             self._depth -= 1
             self._whole += spent if self._depth == 0 else 0.0
 
-    def _note(self, kind: type, module: torch.nn.Module, args: Any, kwargs: Any) -> None:
+    def _note(
+        self,
+        kind: type,
+        module: torch.nn.Module,
+        args: tuple[object, ...],
+        kwargs: dict[str, object],
+    ) -> None:
         if kind in self.inputs:
             return
         bound = inspect.signature(module.forward).bind(*args, **kwargs).arguments
