@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, cast
 
 import gymnasium
@@ -16,7 +16,7 @@ from kernel_gym.envs.kernel_tune import KernelTuneEnv
 from kernel_gym.executors import Executor, default_workers, is_service, make_executor
 
 
-class ExecutorVectorEnv(gymnasium.vector.VectorEnv[object, object, np.ndarray]):
+class ExecutorVectorEnv(gymnasium.vector.VectorEnv[object, Iterable[object], np.ndarray]):
     """`num_envs` episodes side by side, whose evaluations share an executor.
 
     A step evaluates one submission of every episode in parallel. Equal submissions with equal seeds
@@ -157,7 +157,7 @@ class ExecutorVectorEnv(gymnasium.vector.VectorEnv[object, object, np.ndarray]):
             env.set_wrapper_attr(name, value)
 
     def step(
-        self, actions: object
+        self, actions: Iterable[object]
     ) -> tuple[dict[str, object], np.ndarray, np.ndarray, np.ndarray, dict[str, object]]:
         """Evaluates one submission of every environment, in parallel.
 
@@ -193,7 +193,7 @@ class ExecutorVectorEnv(gymnasium.vector.VectorEnv[object, object, np.ndarray]):
         if self._owned:
             self.executor.close()
 
-    def _split(self, actions: Any) -> list[Any]:
+    def _split(self, actions: Iterable[object]) -> list[Any]:
         """The action of each environment."""
         return list(iterate(self.action_space, tuple(actions)))
 
@@ -237,7 +237,7 @@ class KernelTuneVectorEnv(ExecutorVectorEnv):
     def __init__(self, num_envs: int = 1, **kwargs: Any) -> None:
         super().__init__(KernelTuneEnv, num_envs, **kwargs)
 
-    def _split(self, actions: object) -> list[object]:
+    def _split(self, actions: Iterable[object]) -> list[object]:
         return list(np.asarray(actions))
 
 
