@@ -24,8 +24,8 @@ from kernel_gym.launch_profile import launch_profile
 from kernel_gym.records import Evaluation, KernelFacts, Outcome, WorkloadResult
 from kernel_gym.report.code import highlight_diff, highlight_source
 from kernel_gym.report.drawing import anchor
-from kernel_gym.storage.run_records import EpisodeEnd
-from kernel_gym.storage.run_store import RunStore, TurnRecord
+from kernel_gym.storage.run_records import EpisodeEnd, TurnRecord
+from kernel_gym.storage.run_store import RunStore
 from kernel_gym.symbols import plain_name
 from kernel_gym.tasks import Task, get_task
 
