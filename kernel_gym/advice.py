@@ -18,8 +18,8 @@ from kernel_gym.formatting import (
     profiled_workload,
     roofline_share,
 )
-from kernel_gym.launch_profile import launch_profile
 from kernel_gym.records import COMPILING, Evaluation, Outcome, Stage
+from kernel_gym.sim.timing.launch_profile import launch_profile
 from kernel_gym.symbols import plain_name
 from kernel_gym.tasks.workload import Split
 

@@ -24,7 +24,6 @@ from kernel_gym.formatting import (
     roofline_share,
 )
 from kernel_gym.inert import quoted, shortened
-from kernel_gym.launch_profile import ProfiledPlace, launch_profile
 from kernel_gym.records import (
     COMPILER_RACE,
     COMPILING,
@@ -38,6 +37,7 @@ from kernel_gym.records import (
     WorkloadResult,
     clamped,
 )
+from kernel_gym.sim.timing.launch_profile import ProfiledPlace, launch_profile
 from kernel_gym.symbols import plain_name
 from kernel_gym.tasks.workload import Split
 

@@ -10,8 +10,8 @@ from typing import TypedDict
 
 from kernel_gym.formatting import profiled_workload, roofline_share
 from kernel_gym.inert import inert_object
-from kernel_gym.launch_profile import ProfiledPlace, launch_profile
 from kernel_gym.records import Evaluation, KernelFacts, WorkloadResult
+from kernel_gym.sim.timing.launch_profile import ProfiledPlace, launch_profile
 from kernel_gym.symbols import plain_name
 from kernel_gym.tasks.workload import Split
 

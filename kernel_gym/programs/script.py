@@ -31,7 +31,7 @@ OPTIONS = ("threads", "memory", "launch_limit", "arch", "audit", "bounds")
 
 
 @dataclass(frozen=True)
-class Program:
+class ConfinedProgram:
     """A program as the caller sends it.
 
     Attributes:
@@ -56,7 +56,7 @@ def main(fds: list[int], options: dict[str, Any]) -> None:
     os.dup2(fds[2], 1)
     os.dup2(fds[2], 2)
     sys.stdout = sys.stderr = os.fdopen(1, "w", buffering=1, encoding="utf-8", closefd=False)
-    program = Program(**report.recv().header)
+    program = ConfinedProgram(**report.recv().header)
     recorder = ResultRecorder(lambda record: report.send(_own_names(record, program.name)))
     recorder.others = library.seconds
     known = {name: options[name] for name in OPTIONS}
@@ -88,7 +88,7 @@ def _own_name(text: str, name: str) -> str:
     return text.replace(os.environ["TMPDIR"] + "/", "").replace(f"./{SOURCE}", name)
 
 
-def _run_python(program: Program, runtime: LocalRuntime) -> int:
+def _run_python(program: ConfinedProgram, runtime: LocalRuntime) -> int:
     runtime.install()
     path = os.path.join(os.environ["TMPDIR"], program.name)
     with open(path, "w", encoding="utf-8") as file:
@@ -105,7 +105,7 @@ def _run_python(program: Program, runtime: LocalRuntime) -> int:
     return 0
 
 
-def _run_hip(program: Program, runtime: LocalRuntime) -> int:
+def _run_hip(program: ConfinedProgram, runtime: LocalRuntime) -> int:
     words = [program.name, *program.arguments]
     status = hip.run_program(program.source, program.toolchain, runtime, words)
     ctypes.CDLL(None).fflush(None)

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import TypedDict
 
 from kernel_gym.devices.sim.simulated_gpu import Observer
-from kernel_gym.launch_profile import LaunchDescription
 from kernel_gym.programs.device_size import device_memory
 from kernel_gym.programs.local_runtime import LocalRuntime
 from kernel_gym.sim.timing.folders import without_folders
+from kernel_gym.sim.timing.launch_profile import LaunchDescription
 from kernel_gym.torch_device import library
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TypedDict
 
 from kernel_gym.protocol import fields
 from kernel_gym.protocol.fields import TensorOnDevice
@@ -215,10 +216,18 @@ class Variable(Answer):
     size: int
 
 
-class LocatedAllocation(Answer):
-    """The allocation that holds a range: its start, size and label; None when there is none."""
+class AllocatedRange(TypedDict):
+    """A live allocation: its first address, its bytes and its name in messages."""
 
-    allocation: dict[str, object] | None
+    start: int
+    size: int
+    label: str
+
+
+class LocatedAllocation(Answer):
+    """The allocation that holds a range; None when there is none."""
+
+    allocation: AllocatedRange | None
 
 
 class CompiledFacts(Answer):

@@ -20,10 +20,10 @@ from kernel_gym.formatting import (
     profiled_workload,
     roofline_share,
 )
-from kernel_gym.launch_profile import launch_profile
 from kernel_gym.records import Evaluation, KernelFacts, Outcome, WorkloadResult
 from kernel_gym.report.code import highlight_diff, highlight_source
 from kernel_gym.report.drawing import anchor
+from kernel_gym.sim.timing.launch_profile import launch_profile
 from kernel_gym.storage.run_records import EpisodeEnd, TurnRecord
 from kernel_gym.storage.run_store import RunStore
 from kernel_gym.symbols import plain_name

@@ -18,7 +18,6 @@ from kernel_gym.devices.sim.memory import (
     DeviceMemoryError,
     SimArena,
 )
-from kernel_gym.launch_profile import LaunchDescription
 from kernel_gym.sandbox.failures import BuildError
 from kernel_gym.sandbox.host_memory import available_bytes
 from kernel_gym.sim import constants as hw
@@ -27,6 +26,7 @@ from kernel_gym.sim.asm.targets import TARGETS
 from kernel_gym.sim.engine.engine import Engine, Fault, Kernel, pack_kernarg
 from kernel_gym.sim.engine.faults import AUDIT_KINDS
 from kernel_gym.sim.engine.host_calls import BUFFER_BYTES, HostCalls
+from kernel_gym.sim.timing.launch_profile import LaunchDescription
 from kernel_gym.simulated_rocm.result_recorder import ResultRecorder
 from kernel_gym.simulated_rocm.settings import SimSettings
 from kernel_gym.worker.sim.code_objects import code_in

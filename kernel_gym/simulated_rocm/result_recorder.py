@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 
-from kernel_gym.launch_profile import LaunchDescription
+from kernel_gym.sim.timing.launch_profile import LaunchDescription
 from kernel_gym.simulated_rocm.settings import SimSettings
 
 VERSION = 1

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TypedDict
 
 from kernel_gym.inert import inert_object
-from kernel_gym.launch_profile import LaunchDescription
 from kernel_gym.sim.engine.engine import Kernel, LaunchResult
 from kernel_gym.sim.timing.compared import stored
+from kernel_gym.sim.timing.launch_profile import LaunchDescription
 
 MAX_KERNELS = 32
 """Most kernels whose facts are read."""

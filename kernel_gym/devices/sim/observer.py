@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Protocol
 
 from kernel_gym.inert import inert_line
-from kernel_gym.launch_profile import LaunchDescription
 from kernel_gym.sim.engine.engine import UnsupportedInstruction
+from kernel_gym.sim.timing.launch_profile import LaunchDescription
 
 
 class Observer(Protocol):

@@ -247,11 +247,8 @@ class SimSession(ABC):
         if "_device" not in self.__dict__:
             return ()
         try:
-            return read_kernels(
-                decode_answer(
-                    device_messages.CompiledFacts, self._ask_device(device_messages.ReadFacts())
-                ).kernels
-            )
+            answer = self._ask_device(device_messages.ReadFacts())
+            return read_kernels(decode_answer(device_messages.CompiledFacts, answer).kernels)
         except DeviceLostError:  # no verdict depends on the facts
             return ()
 
@@ -278,10 +275,7 @@ class SimSession(ABC):
     def _place_outputs(self, dims: Mapping[str, int]) -> list[int]:
         """Allocates the outputs that HIP launchers write to."""
         sketched = sketched_outputs(self._task.problem, dims).items()
-        return [
-            self._allocate(like.nbytes, tensor_label("output", name, like))
-            for name, like in sketched
-        ]
+        return [self._allocate(one.nbytes, tensor_label("output", n, one)) for n, one in sketched]
 
     def _collect(
         self,
@@ -341,11 +335,7 @@ class SimSession(ABC):
         """Returns the start of the live allocation that contains a whole range, or None."""
         answer = self._ask_device(device_messages.Locate(address, size))
         found = decode_answer(device_messages.LocatedAllocation, answer).allocation
-        if found is None:
-            return None
-        start = found["start"]
-        assert isinstance(start, int)
-        return start
+        return None if found is None else found["start"]
 
     def _modified(self, inputs: Mapping[str, Value], buffers: dict[str, int]) -> tuple[str, ...]:
         changed = []
@@ -376,9 +366,9 @@ class SimSession(ABC):
         return torch.frombuffer(self._memory, dtype=torch.uint8, count=size, offset=offset)
 
     def _end_call(self) -> device_messages.CallRecord:
-        """Ends the call and returns the device's record of it."""
-        answer = self._ask_device(device_messages.EndCall())
-        return decode_answer(device_messages.CallRecord, answer)
+        return decode_answer(
+            device_messages.CallRecord, self._ask_device(device_messages.EndCall())
+        )
 
     def _ask_device(self, request: Request) -> Mapping[str, object]:
         device = self._device

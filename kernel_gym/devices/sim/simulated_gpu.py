@@ -32,7 +32,6 @@ from kernel_gym.devices.sim.requests import (
 from kernel_gym.devices.sim.sample_draws import SampleDraws
 from kernel_gym.hardware import SIMULATED
 from kernel_gym.inert import MAX_LINE, inert_object
-from kernel_gym.launch_profile import LaunchDescription
 from kernel_gym.protocol import device as messages
 from kernel_gym.protocol.fields import TensorOnDevice
 from kernel_gym.protocol.request import Answer
@@ -47,6 +46,7 @@ from kernel_gym.sim.engine.faults import AUDIT_KINDS, COMPILER_KINDS
 from kernel_gym.sim.engine.host_calls import BUFFER_BYTES, HOST_CALL_ARGUMENT, HostCalls, Write
 from kernel_gym.sim.engine.kernarg import Dim3
 from kernel_gym.sim.engine.launch_result import MAX_KEPT_BYTES
+from kernel_gym.sim.timing.launch_profile import LaunchDescription
 
 INLINE_ASSEMBLER = b"#ASMSTART"
 """LLVM writes this before inline assembler, which has waits of its own."""
@@ -215,7 +215,10 @@ class SimulatedGpu:
     def locate(self, address: int, size: int) -> Answer:
         """Finds the live allocation that holds a range whole."""
         piece = self.arena.locate(address, size)
-        return messages.LocatedAllocation(asdict(piece) if piece else None)
+        if piece is None:
+            return messages.LocatedAllocation(None)
+        place = messages.AllocatedRange(start=piece.start, size=piece.size, label=piece.label)
+        return messages.LocatedAllocation(place)
 
     def load(self, name: str | None, shared: int | None, code: bytes) -> Answer:
         """Decodes a kernel. The answer describes its arguments and the resources that it uses.

@@ -28,7 +28,7 @@ class RowColumns(TypedDict, total=False):
     """The seed of unseen workloads and data."""
 
 
-class Message(Protocol):
+class ReplyMessage(Protocol):
     """A reply as an object."""
 
     content: object
@@ -99,7 +99,7 @@ def facts(step: Step) -> dict[str, object]:
     }
 
 
-def text_of(message: str | Mapping[str, object] | Message) -> str:
+def text_of(message: str | Mapping[str, object] | ReplyMessage) -> str:
     """The text of a reply, which is a text, a message, or an object with `content`."""
     if isinstance(message, str):
         return message

@@ -19,7 +19,7 @@ from kernel_gym.envs.adapters.scoring import RowColumns, score
 from kernel_gym.envs.sessions import Sessions
 
 
-class Sample(Protocol):
+class SlimeSample(Protocol):
     """What is used of slime's samples."""
 
     response: str
@@ -31,7 +31,10 @@ class Sample(Protocol):
 
 
 async def custom_rm(
-    args: object, sample: Sample | Sequence[Sample], sessions: Sessions | None = None, **_: object
+    args: object,
+    sample: SlimeSample | Sequence[SlimeSample],
+    sessions: Sessions | None = None,
+    **_: object,
 ) -> float | list[float | None] | None:
     """The reward of a sample, or the list of those of a group.
 
@@ -48,7 +51,7 @@ async def custom_rm(
     return await _reward(sample, sessions)
 
 
-async def _reward(sample: Sample, sessions: Sessions | None) -> float | None:
+async def _reward(sample: SlimeSample, sessions: Sessions | None) -> float | None:
     metadata: RowColumns = sample.metadata or {}
     step = await score(sample.response, sample.label, metadata.get("seed"), sessions)
     if step.reward is None:

@@ -18,7 +18,7 @@ from typing import Any, TypedDict
 import torch
 
 from kernel_gym.imports.upstream.classes import (
-    ValueClass,
+    DescribedValues,
     as_they_are,
     class_of,
     is_linked,
@@ -42,7 +42,7 @@ class NotDescribedError(Exception):
     """A call has an argument that cannot be made again from a description."""
 
 
-class TensorForm(TypedDict, total=False):
+class DescribedTensor(TypedDict, total=False):
     """A tensor among the arguments of a call. The last two are known when the call is over."""
 
     shape: list[int]
@@ -53,18 +53,18 @@ class TensorForm(TypedDict, total=False):
     shares: int | None
     """The number of an earlier tensor with the same memory."""
     mutated: bool
-    values: ValueClass
+    values: DescribedValues
 
 
-class CallDescription(TypedDict, total=False):
+class DescribedCall(TypedDict, total=False):
     """A call as JSON. The last two entries are known when the call is over."""
 
     function: str
     grid: list[int] | None
     args: list[object]
     kwargs: dict[str, object]
-    tensors: list[TensorForm]
-    variants: list[dict[str, ValueClass | None]]
+    tensors: list[DescribedTensor]
+    variants: list[dict[str, DescribedValues | None]]
     """The integers of further calls, by the number of their tensor."""
     backward: bool
     """Whether a gradient was computed."""
@@ -74,11 +74,11 @@ class CallRecorder:
     """Records calls of functions at the outermost level: not those that they make themselves."""
 
     def __init__(self) -> None:
-        self.calls: list[CallDescription] = []
+        self.calls: list[DescribedCall] = []
         self.refused: list[str] = []
         """Why calls could not be described, once for each reason."""
         self._depth = 0
-        self._seen: dict[str, CallDescription] = {}
+        self._seen: dict[str, DescribedCall] = {}
         self.known_only = False
         """Whether calls of sizes that were not seen before are passed over."""
         self._widened = self._varied = 0
@@ -135,7 +135,7 @@ class CallRecorder:
         """Calls a function, and describes the call."""
         if self._depth or (len(self.calls) >= MAX_CALLS and not self.known_only):
             return function(*args, **kwargs)
-        described: CallDescription | None = None
+        described: DescribedCall | None = None
         before: list[torch.Tensor] = []
         tensors: list[torch.Tensor] = []
         try:
@@ -162,13 +162,13 @@ class CallRecorder:
         args: Sequence[object],
         kwargs: Mapping[str, object],
         grid: list[int] | None,
-    ) -> tuple[CallDescription | None, list[torch.Tensor]]:
+    ) -> tuple[DescribedCall | None, list[torch.Tensor]]:
         tensors: list[torch.Tensor] = []
         trees = [self._tree(value, tensors) for value in args]
         named = {key: self._tree(value, tensors) for key, value in kwargs.items()}
         if len(tensors) > MAX_TENSORS:
             raise NotDescribedError(f"{len(tensors)} tensors")
-        described: CallDescription = {
+        described: DescribedCall = {
             "function": name,
             "grid": grid,
             "args": trees,
@@ -184,7 +184,7 @@ class CallRecorder:
         self._seen[key] = described
         return described, tensors
 
-    def _widen(self, known: CallDescription, tensors: list[torch.Tensor]) -> None:
+    def _widen(self, known: DescribedCall, tensors: list[torch.Tensor]) -> None:
         """Looks at the values of a call that differs in nothing else.
 
         The widest range of real numbers counts. Integers that belong together are kept together.
@@ -201,7 +201,7 @@ class CallRecorder:
                 form["values"] = wider(form["values"], class_of(tensor))
         self._vary(known, tensors)
 
-    def _vary(self, known: CallDescription, tensors: list[torch.Tensor]) -> None:
+    def _vary(self, known: DescribedCall, tensors: list[torch.Tensor]) -> None:
         """Keeps the integers of a further call that the first call has as they are."""
         forms = known["tensors"]
         linked = [k for k, form in enumerate(forms) if is_linked(form)]
@@ -216,7 +216,7 @@ class CallRecorder:
 
     def _add(
         self,
-        described: CallDescription,
+        described: DescribedCall,
         tensors: list[torch.Tensor],
         before: list[torch.Tensor],
         result: object,
@@ -346,7 +346,7 @@ def _is_inlined(name: str, scope: dict[str, object]) -> bool:
     return False
 
 
-def _form(tensor: torch.Tensor, earlier: list[torch.Tensor]) -> TensorForm:
+def _form(tensor: torch.Tensor, earlier: list[torch.Tensor]) -> DescribedTensor:
     start = tensor.untyped_storage().data_ptr()
     shared = [i for i, other in enumerate(earlier) if other.untyped_storage().data_ptr() == start]
     return {
@@ -378,5 +378,5 @@ def _outputs(result: object) -> list[torch.Tensor]:
     return []
 
 
-def _mark(described: CallDescription, gradient: torch.Tensor) -> None:
+def _mark(described: DescribedCall, gradient: torch.Tensor) -> None:
     described["backward"] = True

@@ -18,8 +18,8 @@ from kernel_gym.worker.recording.recorder import RecordedKernel
 from kernel_gym.worker.recording.runtime import RecordingRuntime
 from kernel_gym.worker.sim.runtime import DeviceError
 from kernel_gym.worker.sim.triton_driver import (
-    KernelMetadata,
     KernelSource,
+    LaunchMetadata,
     SimDriver,
     flatten,
     pack,
@@ -42,7 +42,7 @@ class CubinLauncher:
     """Packs the arguments of one compiled kernel and records its launch."""
 
     def __init__(
-        self, runtime: RecordingRuntime, source: KernelSource, metadata: KernelMetadata
+        self, runtime: RecordingRuntime, source: KernelSource, metadata: LaunchMetadata
     ) -> None:
         self._runtime = runtime
         self._types = [str(kind) for kind in flatten(source.signature.values())]
@@ -77,7 +77,7 @@ class CubinDriver(SimDriver):
         self._target = target
         self.utils.load_binary = _load  # type: ignore[assignment]
 
-    def launcher_cls(self, src: KernelSource, metadata: KernelMetadata) -> CubinLauncher:
+    def launcher_cls(self, src: KernelSource, metadata: LaunchMetadata) -> CubinLauncher:
         """Returns a launcher for one compiled kernel."""
         return CubinLauncher(self._recording, src, metadata)
 

@@ -41,7 +41,7 @@ class KernelSource(Protocol):
     """The type of each argument by its name: a text, or nested tuples of such."""
 
 
-class KernelMetadata(Protocol):
+class LaunchMetadata(Protocol):
     """The part of a compiled kernel's metadata that launchers use."""
 
     name: str
@@ -98,7 +98,7 @@ class SimUtils:
 class SimLauncher:
     """Packs the arguments of one compiled kernel and launches it."""
 
-    def __init__(self, runtime: SimRuntime, src: KernelSource, metadata: KernelMetadata) -> None:
+    def __init__(self, runtime: SimRuntime, src: KernelSource, metadata: LaunchMetadata) -> None:
         self._runtime = runtime
         self._types = [str(kind) for kind in flatten(src.signature.values())]
         self._block = (metadata.num_warps * metadata.warp_size, 1, 1)
@@ -144,7 +144,7 @@ class SimDriver(DriverBase):
         self._runtime = runtime
         self.utils = SimUtils(runtime)
 
-    def launcher_cls(self, src: KernelSource, metadata: KernelMetadata) -> Callable[..., object]:
+    def launcher_cls(self, src: KernelSource, metadata: LaunchMetadata) -> Callable[..., object]:
         """Returns a launcher for one compiled kernel."""
         return SimLauncher(self._runtime, src, metadata)
 
