@@ -75,8 +75,8 @@ class OperatorPrices:
 
 def _overload(name: str, overload: str) -> OpOverload:
     packet = getattr(torch.ops.aten, name.removeprefix("aten::"))
-    found: OpOverload = getattr(packet, overload or "default")
-    return found
+    operator: OpOverload = getattr(packet, overload or "default")
+    return operator
 
 
 def _meta(tensor: TensorOnDevice) -> torch.Tensor:

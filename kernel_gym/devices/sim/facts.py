@@ -17,7 +17,7 @@ OPERATORS = "most of its time is operators and transfers of PyTorch, which were 
 
 
 class KernelDescription(TypedDict):
-    """What is known of a kernel, with the field names of `KernelFacts`."""
+    """Facts about a kernel, with the field names of `KernelFacts`."""
 
     name: str
     binary: str

@@ -48,7 +48,7 @@ Locate = Callable[[TensorOnDevice, bool], torch.Tensor]
 
 
 class OperatorResult(NamedTuple):
-    """What a call of an operator has returned, and what was called.
+    """A call of an operator with its result.
 
     Attributes:
         out: What it returned.

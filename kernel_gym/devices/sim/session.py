@@ -334,8 +334,8 @@ class SimSession(ABC):
     def _locate(self, address: int, size: int) -> int | None:
         """Returns the start of the live allocation that contains a whole range, or None."""
         answer = self._ask_device(device_messages.Locate(address, size))
-        found = decode_answer(device_messages.LocatedAllocation, answer).allocation
-        return None if found is None else found["start"]
+        allocation = decode_answer(device_messages.LocatedAllocation, answer).allocation
+        return None if allocation is None else allocation["start"]
 
     def _modified(self, inputs: Mapping[str, Value], buffers: dict[str, int]) -> tuple[str, ...]:
         changed = []

@@ -16,7 +16,7 @@ pays the increment. It takes numbers only: a masked evaluation raises `MaskedEva
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -52,21 +52,6 @@ def reward_func(
     return {"rewards": rewards, "scores": rewards, "extra_logs": extra}
 
 
-class RowState(TypedDict):
-    """What an episode begins with."""
-
-    label: str
-    """The task id."""
-    observation: object
-
-
-class TurnState(TypedDict, total=False):
-    """What a turn gets."""
-
-    action_text: str
-    sampling_params: object
-
-
 class KernelAgent:
     """One episode, with the methods of OpenRLHF's `AgentInstanceBase`.
 
@@ -83,14 +68,14 @@ class KernelAgent:
     def __init__(self, *_: object, **__: object) -> None:
         self._session: EpisodeSession | None = None
 
-    async def reset(self, states: RowState, **_: object) -> dict[str, object]:
+    async def reset(self, states: dict[str, Any], **_: object) -> dict[str, object]:
         """Begins the episode of a row; its observation stays the row's prompt."""
         self._session = process_sessions().begin(
             states["label"], self.seed, max_turns=self.max_turns
         )
         return {"observation": states["observation"]}
 
-    async def step(self, state_dict: TurnState, **_: object) -> dict[str, object]:
+    async def step(self, state_dict: dict[str, Any], **_: object) -> dict[str, object]:
         """Evaluates the submission in a reply.
 
         Raises:

@@ -20,7 +20,7 @@ from kernel_gym.envs.sessions import Sessions
 
 
 class SlimeSample(Protocol):
-    """What is used of slime's samples."""
+    """The used part of slime's samples."""
 
     response: str
     label: str

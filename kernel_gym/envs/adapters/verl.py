@@ -15,7 +15,7 @@ verl takes numbers only. If the machine fails in every try, both raise `MaskedEv
 
 from __future__ import annotations
 
-from typing import TypedDict
+from typing import Any
 from uuid import uuid4
 
 from verl.tools.base_tool import BaseTool
@@ -69,13 +69,6 @@ async def compute_score(
     return {"score": step.number(), **facts(step)}
 
 
-class ToolConfig(TypedDict, total=False):
-    """The configuration of the tool."""
-
-    max_turns: int
-    """Submissions of an episode."""
-
-
 class KernelTool(BaseTool):
     """The tool `submit_kernel`; each instance of it is an episode.
 
@@ -86,7 +79,7 @@ class KernelTool(BaseTool):
     """
 
     def __init__(
-        self, config: ToolConfig, tool_schema: object = None, sessions: Sessions | None = None
+        self, config: dict[str, Any], tool_schema: object = None, sessions: Sessions | None = None
     ) -> None:
         schema = tool_schema or OpenAIFunctionToolSchema.model_validate(SCHEMA)
         super().__init__(config, schema)

@@ -37,7 +37,7 @@ class Differs(AssertionError):
 
 
 class TestOptions(TypedDict):
-    """What is compared, see `run`."""
+    """Options of a comparison, see `run`."""
 
     file: str
     pristine: str

@@ -1,4 +1,4 @@
-"""What is used of transformers' models and configurations, in types that they have all."""
+"""The used part of transformers' models and configurations, in types that all of them have."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class ModelConfig(Protocol):
 
 
 class ModelOutput(Protocol):
-    """What a forward pass returns: a loss if labels were given, and logits if the model has any."""
+    """The result of a forward pass: a loss if labels were given, logits if the model has any."""
 
     loss: Tensor
     logits: Tensor
@@ -34,7 +34,7 @@ class ModelOutput(Protocol):
 
 
 class GeneratedTokens(Protocol):
-    """What a generation returns that is asked for logits: those of each step [requests, tokens]."""
+    """The result of a generation that is asked for logits, which are [requests, tokens] a step."""
 
     logits: tuple[Tensor, ...]
 

@@ -17,7 +17,7 @@ class ProfiledPlace(TypedDict):
     text: str
     """Its dearest instruction."""
     share: float
-    """Of the waves' time."""
+    """The share of the waves' time."""
 
 
 class ConflictingPlace(TypedDict):
