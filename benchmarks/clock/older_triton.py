@@ -36,7 +36,8 @@ def support_older_triton() -> None:
         return
     clang, lld = _program(_CLANG), _program(_LLD)
     os.environ.setdefault("TRITON_HIP_LLD_PATH", lld)
-    from kernel_gym.sim.asm.assembler import AsmError, Assembler
+    from kernel_gym.sim.asm.assembler import Assembler
+    from kernel_gym.sim.asm.errors import AsmError
     from kernel_gym.worker.sim.triton_driver import SimUtils
 
     def ask(self: Assembler, link: bool, target: str, text: str) -> bytes:
