@@ -70,7 +70,7 @@ def truth_of(model: PretrainedModel, inputs: Mapping[str, Tensor]) -> Pretrained
     return wide
 
 
-def cast(inputs: Mapping[str, Tensor], model: Any) -> dict[str, Tensor]:
+def cast(inputs: Mapping[str, Tensor], model: PretrainedModel) -> dict[str, Tensor]:
     """Returns inputs on the device of a model, floats in its type."""
     return {
         name: value.to(model.device, model.dtype if value.is_floating_point() else value.dtype)

@@ -43,6 +43,7 @@ class PretrainedModel(Protocol):
     """A model; it is a module of PyTorch as well."""
 
     dtype: torch.dtype
+    device: torch.device
     main_input_name: str
     loss_function: object
     _supports_sdpa: bool
