@@ -22,11 +22,11 @@ SOURCES: dict[str, tuple[str, str]] = {
     "geglu": ("torch2triton", ""),
     "rope": ("torch2hip", f"{EXAMPLES}/torch2hip/rope/3_good.hip"),
     "cross_entropy": ("torch2triton", f"{EXAMPLES}/torch2triton/cross_entropy/3_good.py"),
-    "gather_rows": ("torch2triton", ""),
+    "gather_rows": ("torch2triton", f"{HERE}/gather_rows.py"),
     "conv1d": ("torch2triton", ""),
     "causal_conv1d": ("torch2triton", ""),
     "moe_topk_softmax": ("torch2triton", ""),
-    "gqa_attention": ("torch2triton", ""),
+    "gqa_attention": ("torch2triton", f"{HERE}/gqa_attention.py"),
     "bitnet_matmul": ("torch2triton", ""),
 }
 """The mode and the source of each operation; without a source, Triton's start kernel."""
