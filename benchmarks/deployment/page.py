@@ -121,6 +121,8 @@ def _predictions(table: list[dict[str, Any]]) -> str:
         "|---|--:|---|---|---|---|--:|",
     ]
     for package, rows in phases.items():
+        if not rows:
+            continue
         near = sum(abs(one["gain"] - one["predicted_gain"]) <= POINTS for one in rows)
         spans = [
             _span([one["operator_gain"] for one in rows], 2),
