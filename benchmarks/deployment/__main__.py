@@ -4,8 +4,8 @@
         [--renew PACKAGE ...]
 
 One process with a simulated GPU runs a few architectures. What FOLDER holds already is not run
-again. Of other architectures the stored results are kept, with --renew also those of all packages
-but the named ones. The whole table takes about 40 minutes of one core.
+again. Stored results of other architectures are kept. With --renew, those of all packages but the
+named ones are kept too. The whole table takes about 40 minutes of one core.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ TOGETHER = 6
 
 def main() -> None:
     """Runs what is missing, and writes the results."""
-    from benchmarks.deployment import fastkernels_page
+    from benchmarks.deployment import fastkernels_page, reasons_page
     from benchmarks.deployment.architectures import ARCHITECTURES, GATED_GELU, OTHERS
     from benchmarks.deployment.packages import SOURCES, write_packages
     from benchmarks.deployment.page import PAGE, deploy_page
@@ -58,6 +58,7 @@ def main() -> None:
     others = _rows(options.work, [*OTHERS])
     fastkernels_page.RESULT.write_text(_text(_result(others)), encoding="utf-8")
     fastkernels_page.PAGE.write_text(fastkernels_page.written(), encoding="utf-8")
+    reasons_page.PAGE.write_text(reasons_page.written(), encoding="utf-8")
     print(f"{RESULT}: {len(table)} architectures, and {len(others)} of FastKernels")
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from benchmarks.deployment.architectures import FASTKERNELS, OTHERS
-from benchmarks.deployment.page import COMMAND, RESULTS, ROOT, places_of, reasons, stored_table
+from benchmarks.deployment.architectures import FASTKERNELS
+from benchmarks.deployment.page import COMMAND, RESULTS, ROOT, places_of, stored_table
 from benchmarks.marks import filled
 
 PAGE = ROOT / "docs/deploy-fastkernels.md"
@@ -29,11 +29,9 @@ def fastkernels_page(text: str, rows: list[dict[str, Any]]) -> str:
         InputError: The page lacks a mark.
     """
     known = {row["architecture"]: row["packages"] for row in rows}
-    others = [row for row in rows if row["architecture"] in OTHERS]
     parts = {
         "counts": _counts(known),
         "pairs": _pairs(known),
-        "reasons": reasons(others),
         "left out": _left_out(known),
     }
     for name, part in parts.items():

@@ -212,7 +212,7 @@ def inputs_of(model: Any, batch: int, tokens: int) -> dict[str, torch.Tensor]:
     config = model.config
     name = model.main_input_name
     if name == "pixel_values":
-        size = config.image_size
+        size = getattr(config, "image_size", None) or TINY["image_size"]
         sides = size if isinstance(size, (list, tuple)) else (size, size)
         shape = (batch, config.num_channels, *sides)
         return {name: torch.randn(shape, generator=generator).to(model.dtype)}

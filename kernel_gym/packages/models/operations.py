@@ -90,6 +90,29 @@ def _conv1d(x: Tensor, weight: Tensor, bias: Tensor, stride: int) -> Tensor:
     return F.conv1d(x, weight, bias, stride, weight.shape[2] // 2)
 
 
+def _bias_if_any(x: Tensor, weight: Tensor, bias: Tensor, *rest: Tensor) -> tuple[Any, ...]:
+    """Returns no bias for zeros: the package takes them for models that have none."""
+    return x, weight, bias if bias.any() else None, *rest
+
+
+def _conv2d(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    return F.conv2d(x, weight, bias, padding=1)
+
+
+def _patch_embed(x: Tensor, weight: Tensor, bias: Tensor | None, position: Tensor) -> Tensor:
+    """Models add positions elsewhere: those of the package are zeros."""
+    return F.conv2d(x, weight, bias, stride=weight.shape[2])
+
+
+def _depthwise_conv2d(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    pad = weight.shape[1] // 2
+    return F.conv2d(x, weight[:, None], bias, padding=pad, groups=len(weight))
+
+
+def _grouped_conv2d(x: Tensor, weight: Tensor, groups: int, stride: int, dilation: int) -> Tensor:
+    return F.conv2d(x, weight, None, stride, dilation * (weight.shape[2] // 2), dilation, groups)
+
+
 def _causal_conv1d(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     channels, taps = weight.shape
     padded = F.conv1d(x, weight[:, None], bias, padding=taps - 1, groups=channels)
@@ -121,6 +144,7 @@ _CONVOLUTIONS = {"causal_conv1d_fn": "causal_conv1d_fn"}
 _FUSED = "_scaled_dot_product_flash_attention_for_cpu"
 _FUNCTIONS = {"apply_rotary_pos_emb": "rotary_pos_emb"}
 _RMS = (frozenset({"rsqrt", "mean"}), frozenset({"_fused_rms_norm"}))
+_FILTER = (frozenset({"convolution"}),)
 _GATED = {
     "silu": (frozenset({"silu", "mul"}),),
     "gelu": (frozenset({"gelu", "mul"}),),
@@ -147,7 +171,11 @@ OPERATIONS: dict[str, Operation] = {
     ),
     "cross_entropy": Operation((frozenset({"nll_loss_forward"}),), (), _cross_entropy),
     "gather_rows": Operation((frozenset({"embedding"}),), ("Embedding",), _gather_rows),
-    "conv1d": Operation((frozenset({"convolution"}),), ("Conv1d",), _conv1d),
+    "conv1d": Operation(_FILTER, ("Conv1d",), _conv1d),
+    "conv2d": Operation(_FILTER, ("Conv2d",), _conv2d, _bias_if_any),
+    "patch_embed": Operation(_FILTER, ("Conv2d",), _patch_embed, _bias_if_any),
+    "depthwise_conv2d": Operation(_FILTER, ("Conv2d",), _depthwise_conv2d, _bias_if_any),
+    "grouped_conv2d": Operation(_FILTER, ("Conv2d",), _grouped_conv2d),
     "causal_conv1d": Operation(
         (frozenset({"convolution", "silu"}),),
         ("CausalConv1d",),

@@ -24,7 +24,8 @@ from kernel_gym.packages.models import child
 from kernel_gym.packages.models.build import fitting, tiny_config
 
 transformers.logging.set_verbosity_error()
-small = {"num_hidden_layers": 1, "encoder_layers": 1, "vocab_size": 64}
+small = {"num_hidden_layers": 1, "encoder_layers": 1, "vocab_size": 64, "image_size": 32}
+small |= {"hidden_sizes": [32, 64], "depths": [1, 1], "num_stages": 2, "embedding_size": 32}
 rows = []
 for problem, model in json.loads(sys.argv[2]):
     package = child.load(Path(sys.argv[1]) / problem, "cuda")
@@ -34,11 +35,20 @@ for problem, model in json.loads(sys.argv[2]):
 print(json.dumps(rows))
 """
 CHEAP = {"gather_rows": "llama", "moe_topk_softmax": "mixtral", "gqa_attention": "llama"}
-OTHERS = {"conv1d": "qwen2_audio_encoder", "causal_conv1d": "mamba", "bitnet_matmul": "llama"}
+IMAGES = {"patch_embed": "convnext", "depthwise_conv2d": "convnext"}
+OTHERS = {
+    "conv2d": "resnet",
+    "grouped_conv2d": "resnet",
+    "conv1d": "qwen2_audio_encoder",
+    "causal_conv1d": "mamba",
+    "bitnet_matmul": "llama",
+}
 
 
 @pytest.mark.parametrize(
-    "models", [CHEAP, pytest.param(OTHERS, marks=pytest.mark.sweep)], ids=["cheap", "others"]
+    "models",
+    [CHEAP, IMAGES, pytest.param(OTHERS, marks=pytest.mark.sweep)],
+    ids=["cheap", "images", "others"],
 )
 def test_kernels_run_in_models_that_stay_right(tmp_path, write, models):
     for problem in models:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from benchmarks.deployment import fastkernels_page
+from benchmarks.deployment import fastkernels_page, reasons_page
 from benchmarks.deployment.architectures import ARCHITECTURES, FASTKERNELS, GATED_GELU, OTHERS
 from benchmarks.deployment.packages import SOURCES
 from benchmarks.deployment.page import PAGE, deploy_page, stored_table
@@ -29,6 +29,10 @@ def test_each_architecture_has_each_package_with_a_result_or_a_reason():
 
 def test_the_page_of_fastkernels_shows_the_stored_rows():
     assert fastkernels_page.PAGE.read_text(encoding="utf-8") == fastkernels_page.written()
+
+
+def test_the_page_of_reasons_shows_those_of_all_stored_rows():
+    assert reasons_page.PAGE.read_text(encoding="utf-8") == reasons_page.written()
 
 
 def test_each_architecture_of_fastkernels_has_rows_or_a_reason():
