@@ -41,14 +41,14 @@ def write_packages(
 ) -> None:
     """Judges the kernels of some operations and writes the packages that are not there yet."""
     architecture = describe(device).spec.arch
-    with Evaluator(device=device, seed=SEED) as evaluator:
-        for name in names:
-            mode, path = SOURCES[name]
-            if (folder / name).exists():
-                continue
-            task = get_task(f"{mode}/{name}")
-            start = get_task(f"triton2triton/{name}").start_source or ""
-            source = Path(path).read_text(encoding="utf-8") if path else start
+    for name in names:
+        if (folder / name).exists():
+            continue
+        mode, path = SOURCES[name]
+        task = get_task(f"{mode}/{name}")
+        start = get_task(f"triton2triton/{name}").start_source or ""
+        source = Path(path).read_text(encoding="utf-8") if path else start
+        with Evaluator(device=device, seed=SEED) as evaluator:  # what it draws depends on its calls
             evaluation = evaluator.evaluate(task, source)
-            evidence = evidence_of(task, evaluation, source, device, architecture)
-            write_package(folder / name, task, source, evidence)
+        evidence = evidence_of(task, evaluation, source, device, architecture)
+        write_package(folder / name, task, source, evidence)
