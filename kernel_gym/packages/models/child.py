@@ -165,8 +165,10 @@ def _replaced(loaded: Loaded, problem: Problem, model: Any, inputs: dict[str, Te
         ) from None
     replaced = replace(model, traced, problem.name, loaded.kernel, loaded.folder, loaded.backend)
     if not replaced.sites:
+        omitted = getattr(model.config, OMITTED, "")
+        without = f": it is built without the quantization {omitted!r}" if omitted else ""
         raise ModelError(
-            f"{model.config.model_type}: {problem.name} is computed in none of its modules"
+            f"{model.config.model_type}: {problem.name} is computed in none of its modules{without}"
         )
     return replaced
 

@@ -140,10 +140,24 @@ def _bit_linear(x: Tensor, x_scale: Tensor, packed: Tensor, w_scale: float) -> T
     return F.linear(x.to(torch.bfloat16), weight) * (x_scale[:, None] * w_scale).to(torch.bfloat16)
 
 
+def _w4a16(x: Tensor, qweight: Tensor, scales: Tensor, qzeros: Tensor) -> Tensor:
+    """Unpacks the weight in each call, as GPTQModel does in PyTorch."""
+    shifts = torch.arange(0, 32, 4, device=x.device, dtype=torch.int32)
+    codes = ((qweight[:, None] >> shifts[:, None]) & 15).flatten(0, 1)
+    zeros = ((qzeros[..., None] >> shifts) & 15).flatten(1) + 1
+    size = len(codes) // len(scales)
+    weight = (codes.unflatten(0, (-1, size)) - zeros[:, None]) * scales[:, None]
+    return x @ weight.flatten(0, 1)
+
+
 _CONVOLUTIONS = {"causal_conv1d_fn": "causal_conv1d_fn"}
 _FUSED = "_scaled_dot_product_flash_attention_for_cpu"
 _FUNCTIONS = {"apply_rotary_pos_emb": "rotary_pos_emb"}
 _RMS = (frozenset({"rsqrt", "mean"}), frozenset({"_fused_rms_norm"}))
+_UNPACKED = (
+    frozenset({"bitwise_right_shift", "bitwise_and", "mm"}),
+    frozenset({"__rshift", "bitwise_and", "mm"}),
+)
 _FILTER = (frozenset({"convolution"}),)
 _GATED = {
     "silu": (frozenset({"silu", "mul"}),),
@@ -202,5 +216,6 @@ OPERATIONS: dict[str, Operation] = {
         dtype=torch.bfloat16,
         tiny={"quantization_config": {"quant_method": "bitnet", "linear_class": "bitlinear"}},
     ),
+    "w4a16_matmul": Operation(_UNPACKED, ("GPTQLinear", "GPTQv2Linear", "AWQLinear"), _w4a16),
 }
 """By the name of the problem."""
