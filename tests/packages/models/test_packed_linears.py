@@ -79,6 +79,46 @@ def test_the_kernel_runs_in_a_model_that_stays_right(tmp_path, write):
     assert row["refusals"] == []
 
 
+@pytest.mark.parametrize("form", ["gptq_v2", "awq"])
+def test_gptqmodels_own_layers_are_replaced(load, form):
+    """It needs GPTQModel 7.7: `pip install --no-deps gptqmodel` and what its import asks for."""
+    pytest.importorskip("gptqmodel")
+    from gptqmodel.nn_modules.qlinear.torch import TorchLinear
+    from gptqmodel.nn_modules.qlinear.torch_awq import AwqTorchLinear
+
+    kind = {"gptq_v2": TorchLinear, "awq": AwqTorchLinear}[form]
+    settings = {"bits": 4, "group_size": 128, "sym": False, "desc_act": False, "bias": False}
+    settings |= {"pack_dtype": torch.int32, "register_buffers": True}
+
+    def change(model):
+        for path, module in [*model.named_modules()]:
+            if type(module) is torch.nn.Linear and "layers." in path:
+                sizes = (module.in_features, module.out_features)
+                ours = PackedLinear(*sizes, form)
+                theirs = kind(in_features=sizes[0], out_features=sizes[1], **settings)
+                for name, buffer in ours.named_buffers():
+                    getattr(theirs, name).copy_(buffer)
+                theirs.post_init()
+                x = torch.randn(3, sizes[0]).half()
+                torch.testing.assert_close(theirs.eval()(x), ours(x), rtol=1e-3, atol=1e-3)
+                model.set_submodule(path, theirs)
+
+    config = tiny_config("llama", num_hidden_layers=1)
+    inputs, replaced = replaced_in(load, PROBLEM, config, change)
+    assert {(site.kind, site.replaced_by) for site in replaced.sites} == {
+        (kind.__name__, LAYERS[form])
+    }
+    assert sum(len(site.modules) for site in replaced.sites) == 7
+    refused = load(PROBLEM).kernel.inputs.REFUSED
+    refused.clear()
+    with torch.no_grad():
+        right = replaced.model(**inputs).logits
+        with replaced.package() as model:
+            ours = model(**inputs).logits
+    assert not refused
+    assert (ours - right).abs().max() < 0.02 * right.abs().max()
+
+
 def packed_ones(model, form, **values):
     """Packs a model's linear layers, and returns them."""
     pack(model, form, **values)
