@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from benchmarks.deployment.architectures import FASTKERNELS
-from benchmarks.deployment.page import COMMAND, RESULTS, ROOT, places_of, stored_table
+from benchmarks.deployment.page import COMMAND, RESULTS, ROOT, is_called, places_of, stored_table
 from benchmarks.marks import filled
 
 PAGE = ROOT / "docs/deploy-fastkernels.md"
@@ -48,7 +48,7 @@ def _counts(known: dict[str, Any]) -> str:
     """Returns in one paragraph how many pairs were found, replaced and right."""
     present = [kind for kind in FASTKERNELS.values() if kind in known]
     cells = [cell for kind in present for cell in known[kind].values() if cell.get("sites")]
-    replaced = [cell for cell in cells if cell["replaced"]]
+    replaced = [cell for cell in cells if is_called(cell)]
     right = sum(cell["parity"] for cell in replaced)
     return (
         f"{len(present)} of the {len(FASTKERNELS)} architectures were built. An operation was "
@@ -65,7 +65,7 @@ def _pairs(known: dict[str, Any]) -> str:
     ]
     for name, kind in FASTKERNELS.items():
         for package, cell in known.get(kind, {}).items():
-            if cell.get("replaced"):
+            if is_called(cell):
                 lines.append(f"| {name} | `{package}` | {_cells(cell)} |")
     return "\n".join(lines) + "\n"
 

@@ -31,6 +31,7 @@ SOURCES: dict[str, tuple[str, str]] = {
     "causal_conv1d": ("torch2triton", ""),
     "moe_topk_softmax": ("torch2triton", ""),
     "gqa_attention": ("torch2triton", f"{HERE}/gqa_attention.py"),
+    "cross_attention": ("torch2triton", ""),
     "bitnet_matmul": ("torch2triton", ""),
 }
 """The mode and the source of each operation; without a source, Triton's start kernel."""

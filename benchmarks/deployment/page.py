@@ -54,11 +54,11 @@ def counts(table: list[dict[str, Any]]) -> str:
     """Returns in one paragraph how many pairs of architecture and package are right."""
     cells = [cell for _, _, cell in cells_of(table)]
     sited = [cell for cell in cells if cell.get("sites")]
-    replaced = [cell for cell in sited if cell["replaced"]]
+    replaced = [cell for cell in sited if is_called(cell)]
     right = [cell for cell in replaced if cell["parity"]]
     tokens = [cell["tokens"] for cell in replaced if cell["tokens"]]
     equal = sum(one["equal"] == one["steps"] for one in tokens)
-    takers = {name for name, _, cell in cells_of(table) if cell.get("replaced")}
+    takers = {name for name, _, cell in cells_of(table) if is_called(cell)}
     return (
         f"{len(table)} architectures, {len(table[0]['packages'])} packages. An operation was "
         f"found in {len(sited)} of {len(cells)} pairs and replaced in {len(replaced)}, at least in "
@@ -84,9 +84,17 @@ def _table(table: list[dict[str, Any]]) -> str:
 def _cell(cell: dict[str, Any]) -> str:
     if "error" in cell:
         return "" if "computed in none" in cell["error"] else "no model"
+    if cell["replaced"] and not is_called(cell):
+        return f"({places_of(cell)})"
     return (
         places_of(cell) if cell["parity"] or not cell["replaced"] else f"{places_of(cell)} **no**"
     )
+
+
+def is_called(cell: dict[str, Any]) -> bool:
+    """Returns whether a package replaced places, of which the passes of the table call one."""
+    calls = [phase["calls"] for phase in cell.get("phases", ())]
+    return bool(cell.get("replaced")) and (bool(cell["failure"]) or any(calls))
 
 
 def places_of(cell: dict[str, Any]) -> str:

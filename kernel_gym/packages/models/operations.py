@@ -128,6 +128,10 @@ def _attention(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
     return F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=scale, enable_gqa=True)
 
 
+def _unmasked_attention(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
+    return F.scaled_dot_product_attention(q, k, v, scale=scale)
+
+
 def _by_rows(x: Tensor, x_scale: Tensor, code: Tensor, w_scale: float) -> tuple[Any, ...]:
     """Packs ternary weights as transformers does: a byte has one column of four rows."""
     codes = torch.stack([(code >> 2 * place) & 3 for place in range(4)], 2).flatten(1)
@@ -152,6 +156,7 @@ def _w4a16(x: Tensor, qweight: Tensor, scales: Tensor, qzeros: Tensor) -> Tensor
 
 _CONVOLUTIONS = {"causal_conv1d_fn": "causal_conv1d_fn"}
 _FUSED = "_scaled_dot_product_flash_attention_for_cpu"
+_WHOLE = (frozenset({_FUSED}), frozenset({"_safe_softmax"}), frozenset({"_softmax", "bmm"}))
 _FUNCTIONS = {"apply_rotary_pos_emb": "rotary_pos_emb"}
 _RMS = (frozenset({"rsqrt", "mean"}), frozenset({"_fused_rms_norm"}))
 _UNPACKED = (
@@ -202,11 +207,9 @@ OPERATIONS: dict[str, Operation] = {
         _route,
         dtype=torch.float16,
     ),
-    "gqa_attention": Operation(
-        (frozenset({_FUSED}), frozenset({"_safe_softmax"}), frozenset({"_softmax", "bmm"})),
-        (),
-        _attention,
-        tiny={"head_dim": 64},
+    "gqa_attention": Operation(_WHOLE, (), _attention, tiny={"head_dim": 64}),
+    "cross_attention": Operation(
+        _WHOLE, (), _unmasked_attention, dtype=torch.float16, tiny={"head_dim": 64}
     ),
     "bitnet_matmul": Operation(
         (frozenset({"round", "clamp", "mm"}), frozenset({"round", "clamp", "addmm"})),

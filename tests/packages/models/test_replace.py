@@ -37,6 +37,8 @@ CASES = {
     ("moe_topk_softmax", "gpt_oss"): {"GptOssTopKRouter": ("TopKRouter", 2)},
     ("gqa_attention", "llama"): {"LlamaAttention": ("attention", 2)},
     ("gqa_attention", "gpt2"): {"GPT2Attention": ("attention", 2)},
+    ("cross_attention", "bert"): {"BertSelfAttention": ("attention", 2)},
+    ("cross_attention", "vit"): {"ViTAttention": ("attention", 2)},
     ("bitnet_matmul", "llama"): {"BitLinear": ("BitLinear", 14)},
 }
 
@@ -135,6 +137,7 @@ REASONS = {
     ("causal_conv1d", "mamba"): ("bias is NoneType, expected a tensor", no_bias),
     ("moe_topk_softmax", "olmoe"): ("it computes something else", None),
     ("gqa_attention", "gemma2"): ("the model does not support sdpa", None),
+    ("cross_attention", "gemma2"): ("the model does not support sdpa", None),
     ("gqa_attention", "bert"): ("it is not causal", None),
     ("bitnet_matmul", "llama"): ("expected packed ternary values", round_on_the_fly),
 }
