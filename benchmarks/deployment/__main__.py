@@ -1,9 +1,11 @@
 """Puts each package into each architecture: what was found and replaced, and whether it is right.
 
     python -m benchmarks.deployment [--work FOLDER] [--only ARCHITECTURE ...]
+        [--renew PACKAGE ...]
 
 One process with a simulated GPU runs a few architectures. What FOLDER holds already is not run
-again. The whole table takes about 40 minutes of one core.
+again. Stored results of other architectures are kept. With --renew, those of all packages but the
+named ones are kept too. The whole table takes about 40 minutes of one core.
 """
 
 from __future__ import annotations
@@ -23,20 +25,24 @@ TOGETHER = 6
 
 def main() -> None:
     """Runs what is missing, and writes the results."""
-    from benchmarks.deployment import fastkernels_page
+    from benchmarks.deployment import fastkernels_page, reasons_page
     from benchmarks.deployment.architectures import ARCHITECTURES, GATED_GELU, OTHERS
-    from benchmarks.deployment.packages import write_packages
+    from benchmarks.deployment.packages import SOURCES, write_packages
     from benchmarks.deployment.page import PAGE, deploy_page
 
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--work", type=Path, default=ROOT / "runs/deployment")
     parser.add_argument("--only", nargs="*", default=[*ARCHITECTURES, GATED_GELU, *OTHERS])
+    parser.add_argument("--renew", nargs="*", default=[], choices=[*SOURCES])
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:
         return run(options.work, options.only)
-    write_packages(options.work / "packages")
-    missing = [name for name in options.only if not _path(options.work, name).exists()]
+    if options.renew:
+        _take_stored(options.work, options.only, options.renew)
+    missing = [name for name in options.only if _missing(options.work, name)]
+    needed = {package for name in missing for package in _missing(options.work, name)}
+    write_packages(options.work / "packages", tuple(name for name in SOURCES if name in needed))
     for at in range(0, len(missing), TOGETHER):
         command = [sys.executable, "-m", "kernel_gym", "sim", "--", sys.executable, "-m"]
         command += ["benchmarks.deployment", "--work", str(options.work), "--child", "--only"]
@@ -52,12 +58,52 @@ def main() -> None:
     others = _rows(options.work, [*OTHERS])
     fastkernels_page.RESULT.write_text(_text(_result(others)), encoding="utf-8")
     fastkernels_page.PAGE.write_text(fastkernels_page.written(), encoding="utf-8")
+    reasons_page.PAGE.write_text(reasons_page.written(), encoding="utf-8")
     print(f"{RESULT}: {len(table)} architectures, and {len(others)} of FastKernels")
 
 
+def _take_stored(work: Path, names: list[str], renewed: list[str]) -> None:
+    """Puts stored rows into a folder that has none of them, without the packages to renew."""
+    work.mkdir(parents=True, exist_ok=True)
+    for name, row in _stored().items():
+        path = _path(work, name)
+        if name in names and not path.exists():
+            kept = {one: cell for one, cell in row["packages"].items() if one not in renewed}
+            path.write_text(json.dumps(row | {"packages": kept}, indent=1), encoding="utf-8")
+
+
+def _known(work: Path, name: str) -> dict[str, Any]:
+    """Returns the results of packages in an architecture that a folder has."""
+    path = _path(work, name)
+    known: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    return dict(known.get("packages", {}))
+
+
+def _missing(work: Path, name: str) -> list[str]:
+    """Returns the packages that a folder has no result of in an architecture."""
+    from benchmarks.deployment.packages import SOURCES
+
+    known = _known(work, name)
+    return [package for package in SOURCES if package not in known]
+
+
 def _rows(work: Path, names: list[str]) -> list[dict[str, Any]]:
-    paths = [_path(work, name) for name in names]
-    return [json.loads(path.read_text(encoding="utf-8")) for path in paths if path.exists()]
+    """Returns the rows that a folder has, and stored ones of the other architectures."""
+    paths = {name: _path(work, name) for name in names}
+    rows = _stored() | {
+        name: json.loads(path.read_text(encoding="utf-8"))
+        for name, path in paths.items()
+        if path.exists()
+    }
+    return [rows[name] for name in names if name in rows]
+
+
+def _stored() -> dict[str, dict[str, Any]]:
+    """Returns all stored rows by architecture."""
+    from benchmarks.deployment.fastkernels_page import stored_others
+    from benchmarks.deployment.page import stored_table
+
+    return {row["architecture"]: row for row in [*stored_table(), *stored_others()]}
 
 
 def _result(table: list[dict[str, Any]]) -> dict[str, Any]:
@@ -88,34 +134,34 @@ def run(work: Path, names: list[str]) -> None:
     from kernel_gym.packages.models import child
 
     transformers.logging.set_verbosity_error()
-    packages = {name: child.load(work / "packages" / name, "cuda") for name in SOURCES}
+    loaded: dict[str, Any] = {}
     for name in names:
-        row = {"architecture": name, "packages": _row(name, packages)}
+        known = _known(work, name)
+        for package in _missing(work, name):
+            if package not in loaded:
+                loaded[package] = child.load(work / "packages" / package, "cuda")
+            decode = not any(cell.get("tokens") for cell in known.values())
+            known[package] = _cell(name, package, loaded[package], decode)
+        row = {"architecture": name, "packages": {one: known[one] for one in SOURCES}}
         _path(work, name).write_text(json.dumps(row, indent=1), encoding="utf-8")
 
 
-def _row(name: str, packages: dict[str, Any]) -> dict[str, Any]:
-    """Returns what each package did in an architecture."""
+def _cell(name: str, package: str, loaded: Any, decode: bool) -> dict[str, Any]:
+    """Returns what a package did in an architecture; tokens if no package before made some."""
     from benchmarks.deployment.architectures import DECODED, config_of
     from kernel_gym.errors import InputError
     from kernel_gym.packages.models import child
 
-    row: dict[str, Any] = {}
-    decode = name in DECODED
-    for package, loaded in packages.items():
-        try:
-            config = config_of(name, package)
-            deployment = child.compare(loaded, config, "cuda", "sim:gfx942", decode=decode)
-        except InputError as error:
-            row[package] = {"error": str(error)}
-            continue
-        except Exception as error:
-            row[package] = {"error": f"{type(error).__name__}: {error}"[:300]}
-            continue
-        decode = decode and not deployment.phases
-        data = deployment.model_dump(mode="json", exclude={"source_sha256", "stated_gain"})
-        row[package] = data | {"parity": deployment.parity, "replaced": deployment.replaced}
-    return row
+    try:
+        config = config_of(name, package)
+        decode = decode and name in DECODED
+        deployment = child.compare(loaded, config, "cuda", "sim:gfx942", decode=decode)
+    except InputError as error:
+        return {"error": str(error)}
+    except Exception as error:
+        return {"error": f"{type(error).__name__}: {error}"[:300]}
+    data = deployment.model_dump(mode="json", exclude={"source_sha256", "stated_gain"})
+    return data | {"parity": deployment.parity, "replaced": deployment.replaced}
 
 
 def _path(work: Path, name: str) -> Path:

@@ -62,6 +62,20 @@ ARCHITECTURES: dict[str, dict[str, Any]] = {
     "vit": {},
     "siglip_vision_model": {},
     "qwen2_audio_encoder": {},
+    "clip_vision_model": {},
+    "convnext": {"patch_size": 4, "hidden_sizes": [32, 64], "depths": [1, 1], "num_stages": 2},
+    "resnet": {
+        "embedding_size": 32,
+        "hidden_sizes": [32, 64],
+        "depths": [2, 2],
+        "layer_type": "basic",
+    },
+    "regnet": {
+        "embedding_size": 32,
+        "hidden_sizes": [32, 64],
+        "depths": [1, 1],
+        "groups_width": 16,
+    },
 }
 _SECTIONS = {"rope_type": "default", "rope_theta": 1e6, "mrope_section": [4, 6, 6]}
 _BOTH = ["linear_attention", "full_attention"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from benchmarks.deployment.architectures import FASTKERNELS, OTHERS
-from benchmarks.deployment.page import COMMAND, RESULTS, ROOT, places_of, reasons, stored_table
+from benchmarks.deployment.architectures import FASTKERNELS
+from benchmarks.deployment.page import COMMAND, RESULTS, ROOT, is_called, places_of, stored_table
 from benchmarks.marks import filled
 
 PAGE = ROOT / "docs/deploy-fastkernels.md"
@@ -29,11 +29,9 @@ def fastkernels_page(text: str, rows: list[dict[str, Any]]) -> str:
         InputError: The page lacks a mark.
     """
     known = {row["architecture"]: row["packages"] for row in rows}
-    others = [row for row in rows if row["architecture"] in OTHERS]
     parts = {
         "counts": _counts(known),
         "pairs": _pairs(known),
-        "reasons": reasons(others),
         "left out": _left_out(known),
     }
     for name, part in parts.items():
@@ -50,7 +48,7 @@ def _counts(known: dict[str, Any]) -> str:
     """Returns in one paragraph how many pairs were found, replaced and right."""
     present = [kind for kind in FASTKERNELS.values() if kind in known]
     cells = [cell for kind in present for cell in known[kind].values() if cell.get("sites")]
-    replaced = [cell for cell in cells if cell["replaced"]]
+    replaced = [cell for cell in cells if is_called(cell)]
     right = sum(cell["parity"] for cell in replaced)
     return (
         f"{len(present)} of the {len(FASTKERNELS)} architectures were built. An operation was "
@@ -67,7 +65,7 @@ def _pairs(known: dict[str, Any]) -> str:
     ]
     for name, kind in FASTKERNELS.items():
         for package, cell in known.get(kind, {}).items():
-            if cell.get("replaced"):
+            if is_called(cell):
                 lines.append(f"| {name} | `{package}` | {_cells(cell)} |")
     return "\n".join(lines) + "\n"
 

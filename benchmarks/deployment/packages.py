@@ -22,11 +22,16 @@ SOURCES: dict[str, tuple[str, str]] = {
     "geglu": ("torch2triton", ""),
     "rope": ("torch2hip", f"{EXAMPLES}/torch2hip/rope/3_good.hip"),
     "cross_entropy": ("torch2triton", f"{EXAMPLES}/torch2triton/cross_entropy/3_good.py"),
-    "gather_rows": ("torch2triton", ""),
+    "gather_rows": ("torch2triton", f"{HERE}/gather_rows.py"),
     "conv1d": ("torch2triton", ""),
+    "conv2d": ("torch2triton", f"{HERE}/conv2d.py"),
+    "patch_embed": ("torch2triton", ""),
+    "depthwise_conv2d": ("torch2triton", ""),
+    "grouped_conv2d": ("torch2triton", ""),
     "causal_conv1d": ("torch2triton", ""),
     "moe_topk_softmax": ("torch2triton", ""),
-    "gqa_attention": ("torch2triton", ""),
+    "gqa_attention": ("torch2triton", f"{HERE}/gqa_attention.py"),
+    "cross_attention": ("torch2triton", ""),
     "bitnet_matmul": ("torch2triton", ""),
 }
 """The mode and the source of each operation; without a source, Triton's start kernel."""
@@ -37,14 +42,14 @@ def write_packages(
 ) -> None:
     """Judges the kernels of some operations and writes the packages that are not there yet."""
     architecture = describe(device).spec.arch
-    with Evaluator(device=device, seed=SEED) as evaluator:
-        for name in names:
-            mode, path = SOURCES[name]
-            if (folder / name).exists():
-                continue
-            task = get_task(f"{mode}/{name}")
-            start = get_task(f"triton2triton/{name}").start_source or ""
-            source = Path(path).read_text(encoding="utf-8") if path else start
+    for name in names:
+        if (folder / name).exists():
+            continue
+        mode, path = SOURCES[name]
+        task = get_task(f"{mode}/{name}")
+        start = get_task(f"triton2triton/{name}").start_source or ""
+        source = Path(path).read_text(encoding="utf-8") if path else start
+        with Evaluator(device=device, seed=SEED) as evaluator:  # what it draws depends on its calls
             evaluation = evaluator.evaluate(task, source)
-            evidence = evidence_of(task, evaluation, source, device, architecture)
-            write_package(folder / name, task, source, evidence)
+        evidence = evidence_of(task, evaluation, source, device, architecture)
+        write_package(folder / name, task, source, evidence)

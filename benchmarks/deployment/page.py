@@ -31,7 +31,6 @@ def deploy_page(text: str, table: list[dict[str, Any]]) -> str:
         "counts": counts(table),
         "architectures": _table(table),
         "predictions": _predictions(table),
-        "reasons": reasons(table),
     }
     for name, part in parts.items():
         text = filled(PAGE, text, name, COMMAND, part)
@@ -44,7 +43,8 @@ def stored_table() -> list[dict[str, Any]]:
     return list(json.loads(path.read_text(encoding="utf-8"))["architectures"])
 
 
-def _cells(table: list[dict[str, Any]]) -> list[tuple[str, str, dict[str, Any]]]:
+def cells_of(table: list[dict[str, Any]]) -> list[tuple[str, str, dict[str, Any]]]:
+    """Returns architecture, package and result of each pair."""
     return [
         (row["architecture"], name, cell) for row in table for name, cell in row["packages"].items()
     ]
@@ -52,13 +52,13 @@ def _cells(table: list[dict[str, Any]]) -> list[tuple[str, str, dict[str, Any]]]
 
 def counts(table: list[dict[str, Any]]) -> str:
     """Returns in one paragraph how many pairs of architecture and package are right."""
-    cells = [cell for _, _, cell in _cells(table)]
+    cells = [cell for _, _, cell in cells_of(table)]
     sited = [cell for cell in cells if cell.get("sites")]
-    replaced = [cell for cell in sited if cell["replaced"]]
+    replaced = [cell for cell in sited if is_called(cell)]
     right = [cell for cell in replaced if cell["parity"]]
     tokens = [cell["tokens"] for cell in replaced if cell["tokens"]]
     equal = sum(one["equal"] == one["steps"] for one in tokens)
-    takers = {name for name, _, cell in _cells(table) if cell.get("replaced")}
+    takers = {name for name, _, cell in cells_of(table) if is_called(cell)}
     return (
         f"{len(table)} architectures, {len(table[0]['packages'])} packages. An operation was "
         f"found in {len(sited)} of {len(cells)} pairs and replaced in {len(replaced)}, at least in "
@@ -84,9 +84,17 @@ def _table(table: list[dict[str, Any]]) -> str:
 def _cell(cell: dict[str, Any]) -> str:
     if "error" in cell:
         return "" if "computed in none" in cell["error"] else "no model"
+    if cell["replaced"] and not is_called(cell):
+        return f"({places_of(cell)})"
     return (
         places_of(cell) if cell["parity"] or not cell["replaced"] else f"{places_of(cell)} **no**"
     )
+
+
+def is_called(cell: dict[str, Any]) -> bool:
+    """Returns whether a package replaced places, of which the passes of the table call one."""
+    calls = [phase["calls"] for phase in cell.get("phases", ())]
+    return bool(cell.get("replaced")) and (bool(cell["failure"]) or any(calls))
 
 
 def places_of(cell: dict[str, Any]) -> str:
@@ -113,7 +121,7 @@ POINTS = 0.05
 def _predictions(table: list[dict[str, Any]]) -> str:
     """Returns by package how near the gains that the operator predicts are to those of models."""
     phases: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    for _, package, cell in _cells(table):
+    for _, package, cell in cells_of(table):
         phases[package] += [one for one in cell.get("phases", ()) if one["predicted_gain"]]
     lines = [
         "| package | phases | gain alone | share of time, % | gain in the model | predicted "
@@ -121,6 +129,8 @@ def _predictions(table: list[dict[str, Any]]) -> str:
         "|---|--:|---|---|---|---|--:|",
     ]
     for package, rows in phases.items():
+        if not rows:
+            continue
         near = sum(abs(one["gain"] - one["predicted_gain"]) <= POINTS for one in rows)
         spans = [
             _span([one["operator_gain"] for one in rows], 2),
@@ -135,41 +145,3 @@ def _predictions(table: list[dict[str, Any]]) -> str:
 def _span(values: list[float], digits: int) -> str:
     low, middle, high = min(values), statistics.median(values), max(values)
     return f"{middle:.{digits}f} ({low:.{digits}f}-{high:.{digits}f})"
-
-
-def reasons(table: list[dict[str, Any]]) -> str:
-    """Returns each reason with the architectures that have it."""
-    groups: dict[tuple[str, str], list[str]] = defaultdict(list)
-    for architecture, package, cell in _cells(table):
-        texts = [site["reason"] for site in cell.get("sites", ()) if site["reason"]]
-        texts += [cell["failure"]] if cell.get("failure") else []
-        texts += (
-            [] if "computed in none" in cell.get("error", "computed in none") else [cell["error"]]
-        )
-        if cell.get("replaced") and not cell["parity"] and not cell["failure"]:
-            texts.append(_disparity(cell))
-        refused = {one["reason"] for one in cell.get("refusals", ())}
-        texts += [f"calls that run the model's own code: {one}" for one in sorted(refused)]
-        for text in dict.fromkeys(_general(text, architecture) for text in texts):
-            groups[package, text].append(architecture)
-    lines = ["| package | reason | architectures |", "|---|---|---|"]
-    for (package, text), names in sorted(groups.items()):
-        lines.append(f"| `{package}` | {text} | {', '.join(names)} |")
-    return "\n".join(lines) + "\n"
-
-
-def _disparity(cell: dict[str, Any]) -> str:
-    wrong = [part["output"] for part in cell["closeness"] if not part["right"]]
-    tokens = cell["tokens"]
-    if tokens and tokens["equal"] < tokens["steps"]:
-        wrong.append("tokens")
-    return f"no parity: {', '.join(wrong)}"
-
-
-def _general(text: str, architecture: str) -> str:
-    """Returns a reason without names and numbers of one model."""
-    text = re.sub(r"\b\w+(?=: its forward method)", "the module above it", text)
-    text = re.sub(r"it differs by .*?(?=;|$)", "other values", text)
-    text = re.sub(r"it takes \d+ arguments?", "it takes other arguments", text)
-    text = text.replace(f"{architecture}: ", "").replace("|", "/")
-    return re.sub(r"\[[\d, ]+\]", "[...]", text)

@@ -222,9 +222,9 @@ def inputs_of(model: PretrainedModel, batch: int, tokens: int) -> dict[str, torc
     config = model.config
     name = model.main_input_name
     if name == "pixel_values":
-        size, channels = attrgetter("image_size", "num_channels")(config)
+        size = getattr(config, "image_size", None) or TINY["image_size"]
         sides = size if isinstance(size, (list, tuple)) else (size, size)
-        shape = (batch, channels, *sides)
+        shape = (batch, attrgetter("num_channels")(config), *sides)
         return {name: torch.randn(shape, generator=generator).to(model.dtype)}
     if name == "input_features" and hasattr(config, "num_mel_bins"):
         bins, positions = attrgetter("num_mel_bins", "max_source_positions")(config)

@@ -169,8 +169,10 @@ def _replaced(
         ) from None
     replaced = replace(model, traced, problem.name, loaded.kernel, loaded.folder, loaded.backend)
     if not replaced.sites:
+        omitted = getattr(model.config, OMITTED, "")
+        without = f": it is built without the quantization {omitted!r}" if omitted else ""
         raise ModelError(
-            f"{model.config.model_type}: {problem.name} is computed in none of its modules"
+            f"{model.config.model_type}: {problem.name} is computed in none of its modules{without}"
         )
     return replaced
 

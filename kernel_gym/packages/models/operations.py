@@ -89,6 +89,29 @@ def _conv1d(x: Tensor, weight: Tensor, bias: Tensor, stride: int) -> Tensor:
     return F.conv1d(x, weight, bias, stride, weight.shape[2] // 2)
 
 
+def _bias_if_any(x: Tensor, weight: Tensor, bias: Tensor, *rest: Tensor) -> tuple[object, ...]:
+    """Returns no bias for zeros: the package takes them for models that have none."""
+    return x, weight, bias if bias.any() else None, *rest
+
+
+def _conv2d(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    return F.conv2d(x, weight, bias, padding=1)
+
+
+def _patch_embed(x: Tensor, weight: Tensor, bias: Tensor | None, position: Tensor) -> Tensor:
+    """Models add positions elsewhere: those of the package are zeros."""
+    return F.conv2d(x, weight, bias, stride=weight.shape[2])
+
+
+def _depthwise_conv2d(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    pad = weight.shape[1] // 2
+    return F.conv2d(x, weight[:, None], bias, padding=pad, groups=len(weight))
+
+
+def _grouped_conv2d(x: Tensor, weight: Tensor, groups: int, stride: int, dilation: int) -> Tensor:
+    return F.conv2d(x, weight, None, stride, dilation * (weight.shape[2] // 2), dilation, groups)
+
+
 def _causal_conv1d(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     channels, taps = weight.shape
     padded = F.conv1d(x, weight[:, None], bias, padding=taps - 1, groups=channels)
@@ -104,6 +127,10 @@ def _attention(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
     return F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=scale, enable_gqa=True)
 
 
+def _unmasked_attention(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
+    return F.scaled_dot_product_attention(q, k, v, scale=scale)
+
+
 def _by_rows(x: Tensor, x_scale: Tensor, code: Tensor, w_scale: float) -> tuple[object, ...]:
     """Packs ternary weights as transformers does: a byte has one column of four rows."""
     codes = torch.stack([(code >> 2 * place) & 3 for place in range(4)], 2).flatten(1)
@@ -116,10 +143,26 @@ def _bit_linear(x: Tensor, x_scale: Tensor, packed: Tensor, w_scale: float) -> T
     return F.linear(x.to(torch.bfloat16), weight) * (x_scale[:, None] * w_scale).to(torch.bfloat16)
 
 
+def _w4a16(x: Tensor, qweight: Tensor, scales: Tensor, qzeros: Tensor) -> Tensor:
+    """Unpacks the weight in each call, as GPTQModel does in PyTorch."""
+    shifts = torch.arange(0, 32, 4, device=x.device, dtype=torch.int32)
+    codes = ((qweight[:, None] >> shifts[:, None]) & 15).flatten(0, 1)
+    zeros = ((qzeros[..., None] >> shifts) & 15).flatten(1) + 1
+    size = len(codes) // len(scales)
+    weight = (codes.unflatten(0, (-1, size)) - zeros[:, None]) * scales[:, None]
+    return x @ weight.flatten(0, 1)
+
+
 _CONVOLUTIONS = {"causal_conv1d_fn": "causal_conv1d_fn"}
 _FUSED = "_scaled_dot_product_flash_attention_for_cpu"
+_WHOLE = (frozenset({_FUSED}), frozenset({"_safe_softmax"}), frozenset({"_softmax", "bmm"}))
 _FUNCTIONS = {"apply_rotary_pos_emb": "rotary_pos_emb"}
 _RMS = (frozenset({"rsqrt", "mean"}), frozenset({"_fused_rms_norm"}))
+_UNPACKED = (
+    frozenset({"bitwise_right_shift", "bitwise_and", "mm"}),
+    frozenset({"__rshift", "bitwise_and", "mm"}),
+)
+_FILTER = (frozenset({"convolution"}),)
 _GATED = {
     "silu": (frozenset({"silu", "mul"}),),
     "gelu": (frozenset({"gelu", "mul"}),),
@@ -146,7 +189,11 @@ OPERATIONS: dict[str, Operation] = {
     ),
     "cross_entropy": Operation((frozenset({"nll_loss_forward"}),), (), _cross_entropy),
     "gather_rows": Operation((frozenset({"embedding"}),), ("Embedding",), _gather_rows),
-    "conv1d": Operation((frozenset({"convolution"}),), ("Conv1d",), _conv1d),
+    "conv1d": Operation(_FILTER, ("Conv1d",), _conv1d),
+    "conv2d": Operation(_FILTER, ("Conv2d",), _conv2d, _bias_if_any),
+    "patch_embed": Operation(_FILTER, ("Conv2d",), _patch_embed, _bias_if_any),
+    "depthwise_conv2d": Operation(_FILTER, ("Conv2d",), _depthwise_conv2d, _bias_if_any),
+    "grouped_conv2d": Operation(_FILTER, ("Conv2d",), _grouped_conv2d),
     "causal_conv1d": Operation(
         (frozenset({"convolution", "silu"}),),
         ("CausalConv1d",),
@@ -159,11 +206,9 @@ OPERATIONS: dict[str, Operation] = {
         _route,
         dtype=torch.float16,
     ),
-    "gqa_attention": Operation(
-        (frozenset({_FUSED}), frozenset({"_safe_softmax"}), frozenset({"_softmax", "bmm"})),
-        (),
-        _attention,
-        tiny={"head_dim": 64},
+    "gqa_attention": Operation(_WHOLE, (), _attention, tiny={"head_dim": 64}),
+    "cross_attention": Operation(
+        _WHOLE, (), _unmasked_attention, dtype=torch.float16, tiny={"head_dim": 64}
     ),
     "bitnet_matmul": Operation(
         (frozenset({"round", "clamp", "mm"}), frozenset({"round", "clamp", "addmm"})),
@@ -173,5 +218,6 @@ OPERATIONS: dict[str, Operation] = {
         dtype=torch.bfloat16,
         tiny={"quantization_config": {"quant_method": "bitnet", "linear_class": "bitlinear"}},
     ),
+    "w4a16_matmul": Operation(_UNPACKED, ("GPTQLinear", "GPTQv2Linear", "AWQLinear"), _w4a16),
 }
 """By the name of the problem."""

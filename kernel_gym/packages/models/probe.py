@@ -24,14 +24,15 @@ PROBE_SCALES = (1.0, 1e-3)
 
 
 def alike(one: TracedModule, other: TracedModule) -> bool:
-    """Returns whether two modules of a class have the same parameters, settings and input types."""
+    """Returns whether two modules of a class have the same tensors, settings and input types."""
 
     def facts(traced: TracedModule) -> tuple[object, ...]:
         module = traced.module
-        simple = (bool, int, float, str, type(None))
+        simple = (bool, int, float, str, tuple, type(None))
         settings = {k: v for k, v in vars(module).items() if isinstance(v, simple)}
         settings.pop("layer_idx", None)
-        shapes = [(name, tuple(p.shape), p.dtype) for name, p in module.named_parameters()]
+        tensors = (*module.named_parameters(), *module.named_buffers())
+        shapes = [(name, tuple(tensor.shape), tensor.dtype) for name, tensor in tensors]
         values = [*enumerate(traced.arguments), *traced.keywords.items()]
         kinds = [(name, v.dtype, v.ndim) for name, v in values if isinstance(v, torch.Tensor)]
         return sorted(settings.items(), key=lambda item: item[0]), shapes, kinds

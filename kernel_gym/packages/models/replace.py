@@ -23,6 +23,7 @@ SPECIAL = {
     "softmax": replace_attention,
     "cross_entropy": replace_loss,
     "gqa_attention": replace_whole_attention,
+    "cross_attention": replace_whole_attention,
     "add_rms_norm": replace_in_decoder_layers,
 }
 

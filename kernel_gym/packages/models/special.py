@@ -21,6 +21,8 @@ from kernel_gym.packages.models.trace import TracedModule, by_class
 
 NO_ATTENTION = "it does not call transformers' table of attention functions"
 NO_SDPA = "its attention does more than softmax(q k) v: the model does not support sdpa"
+PROMPT = {"input_ids", "attention_mask"}
+"""Inputs of a model that writes tokens after a prompt."""
 ATTENTION = "kernel_gym_package"
 """The name of a package's attention in transformers' table."""
 
@@ -131,7 +133,8 @@ def replace_whole_attention(
 ) -> None:
     """Registers the package's attention, for models whose attention calls take it.
 
-    The model runs once with it: places whose calls the package refuses are left with the reason.
+    The model runs once with it: places of which the package refuses all calls are left with the
+    reason.
     The original is transformers' default, `sdpa`, whose masks the package's attention has too.
     """
     from transformers import AttentionInterface, AttentionMaskInterface
@@ -164,7 +167,10 @@ def replace_whole_attention(
 def _refused_calls(
     model: PretrainedModel, root: TracedModule, kernel: ModuleType
 ) -> dict[int, str]:
-    """Returns why each module's attention call is refused, by its id; empty texts if it is not."""
+    """Returns why each module's attention calls are refused, by its id.
+
+    The text is empty if a call is not. If a model generates tokens, one follows the first pass.
+    """
     from transformers import AttentionInterface
 
     reasons: dict[int, str] = {}
@@ -172,13 +178,19 @@ def _refused_calls(
     def watched(module: nn.Module, *arguments: object, **keywords: object) -> object:
         before = Counter(kernel.inputs.REFUSED)
         result = kernel.layers.attention(module, *arguments, **keywords)
-        reasons[id(module)] = next(iter(kernel.inputs.REFUSED - before), "")
+        reason = next(iter(kernel.inputs.REFUSED - before), "")
+        reasons[id(module)] = reason and reasons.get(id(module), reason)
         return result
 
     AttentionInterface.register(ATTENTION, watched)
     model.set_attn_implementation(ATTENTION)
     try:
-        model(*root.arguments, **root.keywords)
+        result = model(*root.arguments, **root.keywords)
+        earlier = getattr(result, "past_key_values", None)
+        if any(reasons.values()) and earlier is not None and set(root.keywords) == PROMPT:
+            tokens = root.keywords["input_ids"]
+            assert isinstance(tokens, torch.Tensor)
+            model(tokens[:, -1:], past_key_values=earlier)
     finally:
         model.set_attn_implementation("sdpa")
     return reasons

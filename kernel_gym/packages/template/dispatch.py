@@ -25,6 +25,7 @@ Shape = tuple[int, ...]
 def reason(
     tensors: list[torch.Tensor],
     read_sizes: Callable[[], tuple[dict[str, int], list[Shape | None]]],
+    copied: bool = False,
 ) -> str:
     """Returns why the kernel does not take a call, or an empty text if it does.
 
@@ -32,8 +33,9 @@ def reason(
         tensors: The tensor arguments.
         read_sizes: Returns the size of each axis, and the shape that they give each tensor. It is
             called if the tensors have as many axes as the task states.
+        copied: Ask for contiguous copies of the tensors.
     """
-    if wrong := _wrong_tensor(tensors):
+    if wrong := _wrong_tensor(tensors, copied):
         return wrong
     dims, shapes = read_sizes()
     if wrong := _wrong_shape(tensors, shapes) or _outside(dims):
@@ -45,7 +47,7 @@ def reason(
     return ""
 
 
-def _wrong_tensor(tensors: list[torch.Tensor]) -> str:
+def _wrong_tensor(tensors: list[torch.Tensor], copied: bool) -> str:
     for tensor, (name, dtype, axes) in zip(tensors, FACTS["tensors"], strict=True):
         if str(tensor.dtype) != dtype:
             return f"{name} is {tensor.dtype}, the kernel takes {dtype}"
@@ -55,7 +57,7 @@ def _wrong_tensor(tensors: list[torch.Tensor]) -> str:
             return f"{name} is on {tensor.device.type}"
         if tensor.numel() == 0:
             return f"{name} is empty"
-        if not FACTS["strided"] and not tensor.is_contiguous():
+        if not (FACTS["strided"] or copied or tensor.is_contiguous()):
             return f"{name} is not contiguous"
     return ""
 

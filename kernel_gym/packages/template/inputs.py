@@ -80,3 +80,30 @@ def own_forward(why: str, module: nn.Module, *arguments: object, **keywords: obj
     if getattr(forward, "__module__", "") == f"{__package__}.layers":
         raise TypeError(why)
     return own_code(why, forward, module, *arguments, **keywords)
+
+
+def other_settings(module: nn.Module, expected: dict[str, list]) -> str:
+    """Returns which setting of a module of two axes is none of those expected; empty if none is."""
+    sizes = getattr(module, "kernel_size", None)
+    if not isinstance(sizes, tuple) or len(sizes) != 2:
+        return f"it filters {len(sizes or ())} axes, expected 2"
+    for name, values in expected.items():
+        value = getattr(module, name)
+        if isinstance(value, torch.Tensor):
+            return f"it has a {name}"
+        if value not in values:
+            return f"its {name} is {value}, expected {values[0]}"
+    return ""
+
+
+def kept_zeros(module: nn.Module, name: str, *shape: int) -> torch.Tensor:
+    """Returns zeros in the form of a module's weight, which it keeps between calls by a name."""
+    weight: Any = module.weight
+    if torch.compiler.is_compiling():
+        return weight.new_zeros(shape)
+    kept = module.__dict__.setdefault("_kept_zeros", {})
+    one = kept.get(name)
+    if one is None or (one.shape, one.dtype, one.device) != (shape, weight.dtype, weight.device):
+        with torch.inference_mode(False):
+            one = kept[name] = torch.zeros(shape, dtype=weight.dtype, device=weight.device)
+    return one

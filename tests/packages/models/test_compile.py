@@ -84,11 +84,15 @@ def test_embeddings_routers_and_convolutions_break_no_graph(installed):
     ids, states = torch.tensor([[1, 3], [2, 2]]), torch.randn(5, 16).half()
     router = mixtral.MixtralTopKRouter(tiny_config("mixtral", hidden_size=16)).half()
     torch.nn.init.normal_(router.weight)
-    signals = torch.randn(2, 3, 9).half()
+    signals, images = torch.randn(2, 3, 9).half(), torch.randn(2, 3, 4, 6).half()
     cases = {
         ("gather_rows", "Embedding"): (torch.nn.Embedding(8, 16).half(), ids),
         ("moe_topk_softmax", "TopKRouterWideWeights"): (router, states),
         ("conv1d", "Conv1d"): (torch.nn.Conv1d(3, 4, 3, 2, 1).half(), signals),
+        ("conv2d", "Conv2d"): (torch.nn.Conv2d(3, 4, 3, 1, 1, bias=False).half(), images),
+        ("patch_embed", "Conv2d"): (torch.nn.Conv2d(3, 4, 2, 2).half(), images),
+        ("depthwise_conv2d", "Conv2d"): (torch.nn.Conv2d(3, 3, 3, 1, 1, 1, 3).half(), images),
+        ("grouped_conv2d", "Conv2d"): (torch.nn.Conv2d(3, 4, 1, 2, bias=False).half(), images),
     }
     for (problem, layer), (module, x) in cases.items():
         with torch.no_grad():

@@ -6,12 +6,14 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import torch
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.models.mamba import modeling_mamba
 
+from benchmarks.deployment.packages import SOURCES
 from kernel_gym.packages.models.build import tiny_config
 from tests.packages.models.conftest import replaced_in
 
@@ -22,7 +24,8 @@ from kernel_gym.packages.models import child
 from kernel_gym.packages.models.build import fitting, tiny_config
 
 transformers.logging.set_verbosity_error()
-small = {"num_hidden_layers": 1, "encoder_layers": 1, "vocab_size": 64}
+small = {"num_hidden_layers": 1, "encoder_layers": 1, "vocab_size": 64, "image_size": 32}
+small |= {"hidden_sizes": [32, 64], "depths": [1, 1], "num_stages": 2, "embedding_size": 32}
 rows = []
 for problem, model in json.loads(sys.argv[2]):
     package = child.load(Path(sys.argv[1]) / problem, "cuda")
@@ -32,15 +35,26 @@ for problem, model in json.loads(sys.argv[2]):
 print(json.dumps(rows))
 """
 CHEAP = {"gather_rows": "llama", "moe_topk_softmax": "mixtral", "gqa_attention": "llama"}
-OTHERS = {"conv1d": "qwen2_audio_encoder", "causal_conv1d": "mamba", "bitnet_matmul": "llama"}
+IMAGES = {"patch_embed": "convnext", "depthwise_conv2d": "convnext"}
+OTHERS = {
+    "conv2d": "resnet",
+    "grouped_conv2d": "resnet",
+    "conv1d": "qwen2_audio_encoder",
+    "causal_conv1d": "mamba",
+    "bitnet_matmul": "llama",
+}
 
 
 @pytest.mark.parametrize(
-    "models", [CHEAP, pytest.param(OTHERS, marks=pytest.mark.sweep)], ids=["cheap", "others"]
+    "models",
+    [CHEAP, IMAGES, pytest.param(OTHERS, marks=pytest.mark.sweep)],
+    ids=["cheap", "images", "others"],
 )
 def test_kernels_run_in_models_that_stay_right(tmp_path, write, models):
     for problem in models:
-        write(tmp_path / problem, f"torch2triton/{problem}")
+        mode, path = SOURCES[problem]
+        source = Path(path).read_text(encoding="utf-8") if path else ""
+        write(tmp_path / problem, f"{mode}/{problem}", source)
     command = [sys.executable, "-m", "kernel_gym", "sim", "--", sys.executable, "-c", SCRIPT]
     done = subprocess.run(
         [*command, str(tmp_path), json.dumps([*models.items()])],
@@ -55,6 +69,17 @@ def test_kernels_run_in_models_that_stay_right(tmp_path, write, models):
         assert phase["calls"] >= 1, row
         assert phase["kernel_calls"] == phase["calls"], phase
         assert row["refusals"] == [], problem
+
+
+def test_attention_that_runs_plain_pytorch_copies_nothing(load, monkeypatch):
+    layers, given = load("gqa_attention").kernel.layers, []
+    operator = layers.operator
+    monkeypatch.setattr(layers, "operator", lambda *call: given.append(call) or operator(*call))
+    q, k = (torch.randn(1, 6, heads, 64).to(torch.bfloat16).transpose(1, 2) for heads in (4, 2))
+    for kernel_runs, contiguous in ((False, False), (True, True)):
+        monkeypatch.setattr(layers, "gains", lambda *call, runs=kernel_runs: runs)
+        layers.attention(torch.nn.Module().eval(), q, k, k, None)
+        assert [tensor.is_contiguous() for tensor in given.pop()[:3]] == [contiguous] * 3
 
 
 def test_attention_calls_that_are_not_causal_run_the_models_own_code(load):

@@ -34,10 +34,19 @@ NORM, LAYER_NORM, MLP = (
     ("swiglu", "SwiGLUMLP"),
 )
 ROWS = ("gather_rows", "Embedding")
+FILTER, PATCHES, DEPTHWISE, GROUPED = (
+    (problem, "Conv2d")
+    for problem in ("conv2d", "patch_embed", "depthwise_conv2d", "grouped_conv2d")
+)
+IMAGE = (1, 2, 8, 9)
 
 
 def padded():
     return nn.Embedding(8, 16, padding_idx=0).half()
+
+
+def filters(*values, dtype=HALF, **settings):
+    return nn.Conv2d(2, 4, *values, **settings).to(dtype)
 
 
 SIZES = (2, 3, 16)
@@ -52,6 +61,25 @@ CALLS = {
     "no bias": (LAYER_NORM, layer_norm(bias=False), SIZES, HALF, "bias is NoneType"),
     "no weight": (LAYER_NORM, layer_norm(elementwise_affine=False), SIZES, HALF, "is NoneType"),
     "a type of MLPs": (MLP, mlp(WIDE), SIZES, WIDE, "x is torch.float32, expected torch.bfloat16"),
+    "a filter's type": (FILTER, filters(3, padding=1, dtype=WIDE), IMAGE, WIDE, "x is torch.f"),
+    "one image": (FILTER, filters(3, padding=1), IMAGE[1:], HALF, "x has 3 axes, expected 4"),
+    "no zeros around": (FILTER, filters(3), IMAGE, HALF, "its padding is (0, 0), expected (1, 1)"),
+    "steps": (FILTER, filters(3, 2, 1), IMAGE, HALF, "its stride is (2, 2), expected (1, 1)"),
+    "a cut patch": (PATCHES, filters(4, 4), IMAGE, HALF, "x has the shape [1, 2, 8, 9]"),
+    "one cut image": (PATCHES, filters(4, 4), IMAGE[1:], HALF, "x has 3 axes, expected 4"),
+    "two sides": (PATCHES, filters((2, 3), (2, 3)), IMAGE, HALF, "its kernel_size is (2, 3)"),
+    "two filters": (DEPTHWISE, filters(3, 1, 1, groups=2), IMAGE, HALF, "its out_channels is 4"),
+    "all channels": (DEPTHWISE, filters(3, 1, 1), IMAGE, HALF, "its groups is 1, expected 2"),
+    "a bias": (GROUPED, filters(3, 1, 1), IMAGE, HALF, "it has a bias"),
+    "no middle": (GROUPED, filters(2, 1, 1, bias=False), IMAGE, HALF, "its window of 2"),
+    "seven": (GROUPED, filters(7, 2, 3, bias=False), IMAGE, HALF, "its window has 7 pixels"),
+    "a wrap": (
+        GROUPED,
+        filters(3, 1, 1, bias=False, padding_mode="circular"),
+        IMAGE,
+        HALF,
+        "its padding_mode is circular",
+    ),
     "an empty expert": (MLP, mlp(), (0, 16), torch.bfloat16, "x is empty"),
 }
 
@@ -82,6 +110,31 @@ def test_axes_and_strides_that_the_operator_has_not_are_brought_into_its_form(lo
     for x in (whole[..., ::2], whole.transpose(0, 1)[..., :16], whole[0, 0, :16]):
         out = kernel.layers.RMSNorm.forward(module, x)
         torch.testing.assert_close(out, module(x), rtol=2e-3, atol=2e-3)
+    assert not kernel.inputs.REFUSED
+
+
+FILTERS = {
+    "conv2d": {"kernel_size": 3, "padding": "same"},
+    "patch_embed": {"kernel_size": 4, "stride": 4, "padding": "valid"},
+    "depthwise_conv2d": {"kernel_size": 5, "padding": 2, "groups": 4},
+    "grouped_conv2d": {"kernel_size": 3, "padding": 4, "dilation": 4, "stride": 3, "groups": 2},
+}
+
+
+@pytest.mark.parametrize("problem", FILTERS)
+def test_filters_without_a_bias_and_images_of_another_layout_are_taken(load, problem):
+    kernel = load(problem).kernel
+    module = nn.Conv2d(4, 4, bias=False, **FILTERS[problem]).half()
+    kernel.inputs.REFUSED.clear()
+    for size in (8, 12):
+        x = torch.randn(2, 4, size, 8).half().to(memory_format=torch.channels_last)
+        with torch.inference_mode():
+            kernel.layers.Conv2d.forward(module, x)
+        out = kernel.layers.Conv2d.forward(module, x.requires_grad_())
+        torch.testing.assert_close(out, module(x), rtol=5e-3, atol=5e-3)
+        (gradient,) = torch.autograd.grad(out.sum(), x)
+        (right,) = torch.autograd.grad(module(x).sum(), x)
+        torch.testing.assert_close(gradient, right, rtol=5e-3, atol=5e-3)
     assert not kernel.inputs.REFUSED
 
 

@@ -9,6 +9,10 @@ from kernel_gym.packages.models.build import fitting, tiny_config
 from kernel_gym.packages.models.operations import OPERATIONS
 from tests.packages.models.conftest import replaced_in
 
+RESNET = {"embedding_size": 32, "hidden_sizes": [32, 64], "depths": [2, 2], "layer_type": "basic"}
+STAGES = {"patch_size": 4, "hidden_sizes": [32, 64], "depths": [1, 1], "num_stages": 2}
+SIZES = {"resnet": RESNET, "convnext": STAGES}
+"""Sizes of tiny models of images, of which each family has names of its own."""
 CASES = {
     ("rms_norm", "llama"): {"LlamaRMSNorm": ("RMSNorm", 5)},
     ("rms_norm", "gemma"): {"GemmaRMSNorm": ("RMSNormZeroCentered", 5)},
@@ -20,19 +24,29 @@ CASES = {
     ("gather_rows", "llama"): {"Embedding": ("Embedding", 1)},
     ("gather_rows", "opt"): {"Embedding": ("Embedding", 1)},
     ("conv1d", "qwen2_audio_encoder"): {"Conv1d": ("Conv1d", 2)},
+    ("conv2d", "resnet"): {"Conv2d": ("Conv2d", 7)},
+    ("patch_embed", "vit"): {"Conv2d": ("Conv2d", 1)},
+    ("patch_embed", "siglip_vision_model"): {"Conv2d": ("Conv2d", 1)},
+    ("patch_embed", "clip_vision_model"): {"Conv2d": ("Conv2d", 1)},
+    ("patch_embed", "convnext"): {"Conv2d": ("Conv2d", 2)},
+    ("depthwise_conv2d", "convnext"): {"Conv2d": ("Conv2d", 2)},
+    ("grouped_conv2d", "resnet"): {"Conv2d": ("Conv2d", 9)},
     ("causal_conv1d", "mamba"): {"causal_conv1d_fn": ("CausalConv1d", 2)},
     ("moe_topk_softmax", "mixtral"): {"MixtralTopKRouter": ("TopKRouterWideWeights", 2)},
     ("moe_topk_softmax", "granitemoe"): {"GraniteMoeTopKRouter": ("TopKRouterWideLogits", 2)},
     ("moe_topk_softmax", "gpt_oss"): {"GptOssTopKRouter": ("TopKRouter", 2)},
     ("gqa_attention", "llama"): {"LlamaAttention": ("attention", 2)},
     ("gqa_attention", "gpt2"): {"GPT2Attention": ("attention", 2)},
+    ("cross_attention", "bert"): {"BertSelfAttention": ("attention", 2)},
+    ("cross_attention", "vit"): {"ViTAttention": ("attention", 2)},
     ("bitnet_matmul", "llama"): {"BitLinear": ("BitLinear", 14)},
 }
 
 
 @pytest.mark.parametrize(("problem", "model"), CASES)
 def test_what_computes_the_operation_is_replaced_and_put_back(load, problem, model):
-    config = tiny_config(model, **fitting(model, OPERATIONS[problem].tiny))
+    values = fitting(model, OPERATIONS[problem].tiny) | SIZES.get(model, {})
+    config = tiny_config(model, **values)
     inputs, replaced = replaced_in(load, problem, config)
     sites = {}
     for site in (site for site in replaced.sites if site.replaced_by):
@@ -113,9 +127,17 @@ REASONS = {
     ("gather_rows", "gemma"): ("it computes something else", None),
     ("conv1d", "qwen2_audio_encoder"): ("it has 1 groups and a dilation of 2", dilate),
     ("conv1d", "vit"): ("it filters 2 axes, expected 1", None),
+    ("conv1d", "resnet"): ("it filters 2 axes, expected 1", None),
+    ("conv2d", "vit"): ("its kernel_size is (16, 16), expected (3, 3)", None),
+    ("conv2d", "qwen2_audio_encoder"): ("it filters 1 axes, expected 2", None),
+    ("patch_embed", "resnet"): ("its stride is (1, 1), expected (3, 3)", None),
+    ("depthwise_conv2d", "mobilenet_v2"): ("its padding is (0, 0), expected (1, 1)", None),
+    ("depthwise_conv2d", "vit"): ("its stride is (16, 16), expected (1, 1)", None),
+    ("grouped_conv2d", "convnext"): ("it has a bias", None),
     ("causal_conv1d", "mamba"): ("bias is NoneType, expected a tensor", no_bias),
     ("moe_topk_softmax", "olmoe"): ("it computes something else", None),
     ("gqa_attention", "gemma2"): ("the model does not support sdpa", None),
+    ("cross_attention", "gemma2"): ("the model does not support sdpa", None),
     ("gqa_attention", "bert"): ("it is not causal", None),
     ("bitnet_matmul", "llama"): ("expected packed ternary values", round_on_the_fly),
 }
@@ -124,7 +146,8 @@ REASONS = {
 @pytest.mark.parametrize(("problem", "model"), REASONS)
 def test_what_computes_something_else_is_left_with_a_reason(load, problem, model):
     reason, change = REASONS[problem, model]
-    _, replaced = replaced_in(load, problem, tiny_config(model), change)
+    config = tiny_config(model, **SIZES.get(model, {}))
+    _, replaced = replaced_in(load, problem, config, change)
     left = [site for site in replaced.sites if not site.replaced_by]
     assert any(reason in site.reason for site in left), replaced.sites
     if change is not dilate:  # the second convolution is one of the operation

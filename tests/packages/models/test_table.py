@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
-from benchmarks.deployment import fastkernels_page
+from benchmarks.deployment import fastkernels_page, measured, reasons_page
 from benchmarks.deployment.architectures import ARCHITECTURES, FASTKERNELS, GATED_GELU, OTHERS
 from benchmarks.deployment.packages import SOURCES
 from benchmarks.deployment.page import PAGE, deploy_page, stored_table
 from kernel_gym.packages.models.operations import OPERATIONS
 from kernel_gym.packages.models.report import Deployment
+
+ROOT = Path(__file__).parents[3]
 
 
 def test_the_page_shows_the_stored_table():
@@ -29,6 +32,10 @@ def test_each_architecture_has_each_package_with_a_result_or_a_reason():
 
 def test_the_page_of_fastkernels_shows_the_stored_rows():
     assert fastkernels_page.PAGE.read_text(encoding="utf-8") == fastkernels_page.written()
+
+
+def test_the_page_of_reasons_shows_those_of_all_stored_rows():
+    assert reasons_page.PAGE.read_text(encoding="utf-8") == reasons_page.written()
 
 
 def test_each_architecture_of_fastkernels_has_rows_or_a_reason():
@@ -57,5 +64,12 @@ def _explained(cell):
 
 
 def test_every_operation_of_models_has_a_package_in_the_table():
-    assert set(SOURCES) == set(OPERATIONS)
+    packed = {"w4a16_matmul"}  # no architecture has such layers without a checkpoint
+    assert set(SOURCES) == set(OPERATIONS) - packed
     assert all(not path or Path(path).is_file() for _, path in SOURCES.values())
+
+
+def test_the_page_of_measured_models_shows_the_stored_rows():
+    result = json.loads((ROOT / "benchmarks/results/deployment/measured.json").read_text())
+    page = (ROOT / "docs/benchmarks-models.md").read_text(encoding="utf-8")
+    assert measured.table(result) in page

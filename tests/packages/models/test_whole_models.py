@@ -126,7 +126,7 @@ def test_a_refusal_by_the_process_reaches_the_caller(tmp_path, write):
         deploy(write(tmp_path / "p", "torch2triton/rms_norm"), "no_such_model", "cpu")
 
 
-def test_a_file_asks_for_packed_weights_and_for_no_other_quantization(tmp_path):
+def test_a_file_asks_for_packed_weights_and_for_no_other_quantization(tmp_path, load):
     path = tmp_path / "config.json"
     for method, kept in {"bitnet": True, "gptq": False}.items():
         quantization = {"quant_method": method, "linear_class": "bitlinear"}
@@ -137,3 +137,5 @@ def test_a_file_asks_for_packed_weights_and_for_no_other_quantization(tmp_path):
         kinds = {type(one).__name__ for one in model.modules() if hasattr(one, "in_features")}
         assert ("BitLinear" in kinds) is kept
         assert isinstance(model.lm_head, torch.nn.Linear)
+    with pytest.raises(InputError, match=r"none of its modules: it is built without .* 'gptq'"):
+        child.compare(load("w4a16_matmul"), config, "cpu", "cpu")
