@@ -262,7 +262,7 @@ def _facts(task: Task) -> Row:
     devices = verdict.devices if verdict else {}
     return {
         "id": task.id,
-        "language": task.language,
+        "language": task.written_in,
         "level": problem.level,
         "category": problem.category,
         "summary": problem.summary,
