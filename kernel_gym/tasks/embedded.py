@@ -103,9 +103,19 @@ def lacking(package: str, embedded: Collection[str]) -> str:
     """
     if not package or package in embedded:
         return ""
-    if importlib.util.find_spec(package) is None:
-        return missing_extra(ModuleNotFoundError(name=package)) or ""
-    return f"candidates in {EXTRAS[package]} are for AMD's GPUs: use --device sim"
+    found = f"candidates in {EXTRAS[package]} are for AMD's GPUs: use --device sim"
+    return missing_package(package) or found
+
+
+def missing_package(package: str) -> str:
+    """Returns one line that says how to install a package of `EXTRAS`; empty if it is there.
+
+    Args:
+        package: The package, or empty, which is always there.
+    """
+    if not package or importlib.util.find_spec(package) is not None:
+        return ""
+    return missing_extra(ModuleNotFoundError(name=package)) or ""
 
 
 def waits_by_compiler(source: str) -> bool:

@@ -107,7 +107,8 @@ def store_verdict(problem: Problem, verdict: AdmissionVerdict) -> None:
     """Writes a verdict into the problem's folder, merged with those of other devices and modes.
 
     Verdicts on other content are dropped. The others keep the version of the protocol that they
-    were reached by. A mode that the device cannot try now keeps its verdict. Verdicts on generated problems are not stored.
+    were reached by. A mode that the device cannot try now keeps its verdict. Verdicts on generated
+    problems are not stored.
     """
     if problem.folder is None:
         return
