@@ -30,7 +30,7 @@ _OTHERS = MappingProxyType(
         "PyTorch": re.compile(_IMPORTS.format("torch"), re.MULTILINE),
     }
 )
-"""What a source in another language has, by language. The first that fits counts."""
+"""Signs of other languages in a source, by language. The first that fits counts."""
 
 
 def uses_flydsl(source: str) -> bool:
@@ -64,11 +64,11 @@ def wrong_language(source: str, package: str) -> str:
     """
     if not package or extra_of(source) == package:
         return ""
-    found = language_of(source)
+    language = language_of(source)
+    named = f"a source in {language}" if language else f"no import of {package}"
     return (
-        f"found {f'a source in {found}' if found else f'no import of {package}'}, expected one in "
-        f"{EXTRAS[package]}: import {package} and write {_KERNELS[package]} kernels, or choose a "
-        "task in another mode"
+        f"found {named}, expected one in {EXTRAS[package]}: import {package} and write "
+        f"{_KERNELS[package]} kernels, or choose a task in another mode"
     )
 
 
@@ -103,8 +103,8 @@ def lacking(package: str, embedded: Collection[str]) -> str:
     """
     if not package or package in embedded:
         return ""
-    found = f"candidates in {EXTRAS[package]} are for AMD's GPUs: use --device sim"
-    return missing_package(package) or found
+    foreign = f"candidates in {EXTRAS[package]} are for AMD's GPUs: use --device sim"
+    return missing_package(package) or foreign
 
 
 def missing_package(package: str) -> str:

@@ -55,9 +55,9 @@ def test_a_source_has_a_language(source, language):
     assert bool(refusal) is (language != "FlyDSL")
     assert not wrong_language(source, "")
     if refusal:
-        found = f"a source in {language}" if language else "no import of flydsl"
+        named = f"a source in {language}" if language else "no import of flydsl"
         assert refusal == (
-            f"found {found}, expected one in FlyDSL: import flydsl and write @flyc.kernel kernels, "
+            f"found {named}, expected one in FlyDSL: import flydsl and write @flyc.kernel kernels, "
             "or choose a task in another mode"
         )
 
