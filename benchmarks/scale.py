@@ -25,7 +25,7 @@ from kernel_gym.commands.tables import folding_table
 if TYPE_CHECKING:
     from benchmarks.sleeping import Load
     from kernel_gym.episodes.episode import Episode
-    from kernel_gym.storage.run_store import TurnRecord
+    from kernel_gym.storage.run_records import TurnRecord
 
 TASK = "triton2triton/softmax"
 SECONDS = (0.22, 0.36, 0.61, 0.82, 1.14, 1.45, 1.66, 2.29, 2.57, 3.41, 5.04)
@@ -100,7 +100,8 @@ def _load(run: Path | None) -> Load:
     """Returns the times and records of a run, or the default times with one new evaluation."""
     from benchmarks.sleeping import Load
     from kernel_gym.executors import make_executor
-    from kernel_gym.storage.run_store import RunStore, StoreError
+    from kernel_gym.storage.json_lines import StoreError
+    from kernel_gym.storage.run_store import RunStore
     from kernel_gym.tasks import get_task
 
     if run is None:
@@ -140,7 +141,8 @@ def _measure(executor: Any, load: Load, devices: int, seconds: float) -> ScalePo
     from kernel_gym.policies import Scripted
     from kernel_gym.policies.rollout import Rollout
     from kernel_gym.rewards import get_reward
-    from kernel_gym.storage.run_store import RunConfig, RunStore
+    from kernel_gym.storage.run_records import RunConfig
+    from kernel_gym.storage.run_store import RunStore
     from kernel_gym.tasks import get_task
 
     task, window, slept = get_task(TASK), _Window(devices, seconds), []

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kernel_gym.formatting import (
     describe,
@@ -19,6 +19,7 @@ from kernel_gym.formatting import (
     roofline_share,
 )
 from kernel_gym.records import COMPILING, Evaluation, Outcome, Stage
+from kernel_gym.sim.timing.launch_profile import launch_profile
 from kernel_gym.symbols import plain_name
 from kernel_gym.tasks.workload import Split
 
@@ -161,7 +162,7 @@ def _advise_on_bound(task: Task, evaluation: Evaluation) -> str:
 
 def _advise_on_conflicts(task: Task, evaluation: Evaluation) -> str:
     for kernel in evaluation.kernels:
-        profile: dict[str, Any] = dict(kernel.profile)
+        profile = launch_profile(kernel.profile)
         stalls = profile.get("stalls", {})
         waiting = sum(stalls.get(name, 0.0) for name in LDS_STALLS)
         worst = next(iter(profile.get("bank_conflicts", ())), None)

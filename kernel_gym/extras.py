@@ -83,7 +83,7 @@ def attach(
     """
     load, names, public = lazy_loader.attach_stub(package, file)
 
-    def explained(name: str) -> Any:
+    def explained(name: str) -> object:
         try:
             return load(name)
         except ModuleNotFoundError as error:

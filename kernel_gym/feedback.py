@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kernel_gym.advice import advice
 from kernel_gym.formatting import (
@@ -37,6 +37,7 @@ from kernel_gym.records import (
     WorkloadResult,
     clamped,
 )
+from kernel_gym.sim.timing.launch_profile import ProfiledPlace, launch_profile
 from kernel_gym.symbols import plain_name
 from kernel_gym.tasks.workload import Split
 
@@ -294,7 +295,7 @@ def _profile(kernel: KernelFacts) -> list[str]:
     """Returns where the longest kernel spends its time."""
     if not kernel.profile:
         return []
-    profile: dict[str, Any] = dict(kernel.profile)
+    profile = launch_profile(kernel.profile)
     waits = [f"{name} {percent(share)}" for name, share in profile.get("stalls", {}).items()]
     entries = profile.get("lines") or profile.get("hot", ())
     hot = [_hot(entry) for entry in entries if entry["source"]]
@@ -312,7 +313,7 @@ def _profile(kernel: KernelFacts) -> list[str]:
     return [f"    {what}: {', '.join(entries[:SHOWN])}" for what, entries in lines if entries]
 
 
-def _hot(entry: dict[str, Any]) -> str:
+def _hot(entry: ProfiledPlace) -> str:
     """Describes a source line on which waves spend time, and its dearest instruction."""
     mnemonic = entry["text"].partition(" ")[0][:MAX_NAME]
     return f"{entry['source'][-MAX_NAME:]} {percent(entry['share'])} ({mnemonic})"

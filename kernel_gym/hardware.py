@@ -29,7 +29,7 @@ def library_share(flops: int, matrix: bool) -> float:
     limit, half, most = _LIBRARY_SHARES[matrix]
     if flops <= 0:
         return most
-    side = (flops / 2) ** (1 / 3)
+    side: float = (flops / 2) ** (1 / 3)
     return min(most, limit / (1 + half / side))
 
 

@@ -5,11 +5,13 @@ The data has the facts of train workloads only, so that a policy may see it.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TypedDict
 
 from kernel_gym.formatting import profiled_workload, roofline_share
 from kernel_gym.inert import inert_object
 from kernel_gym.records import Evaluation, KernelFacts, WorkloadResult
+from kernel_gym.sim.timing.launch_profile import ProfiledPlace, launch_profile
 from kernel_gym.symbols import plain_name
 from kernel_gym.tasks.workload import Split
 
@@ -17,7 +19,16 @@ HOTTEST = 8
 """Most source lines of a profile."""
 
 
-def profile_of(evaluation: Evaluation) -> dict[str, Any]:
+class SubmissionProfile(TypedDict, total=False):
+    """The profile of a submission, see `profile_of`."""
+
+    clock: str
+    workload: dict[str, int] | None
+    kernels: list[dict[str, object]]
+    roofline: list[dict[str, object]]
+
+
+def profile_of(evaluation: Evaluation) -> SubmissionProfile:
     """The profile of a submission as JSON.
 
     Args:
@@ -51,8 +62,8 @@ def profile_of(evaluation: Evaluation) -> dict[str, Any]:
     }
 
 
-def _kernel(kernel: KernelFacts) -> dict[str, Any]:
-    facts: dict[str, Any] = {
+def _kernel(kernel: KernelFacts) -> dict[str, object]:
+    facts: dict[str, object] = {
         "name": plain_name(kernel.name),
         "bound_by": kernel.bound_by,
         "seconds": kernel.seconds,
@@ -64,21 +75,21 @@ def _kernel(kernel: KernelFacts) -> dict[str, Any]:
         "waves_per_simd": kernel.waves_per_simd,
         "occupancy_limiter": kernel.occupancy_limiter,
     }
-    profile: dict[str, Any] = dict(kernel.profile)
+    profile = launch_profile(kernel.profile)
     if profile:
         facts |= {
             "stalls": profile.get("stalls", {}),
             "of_peak": profile.get("of_peak", {}),
             "hottest": _hottest(profile.get("lines") or profile.get("hot", ())),
             "bank_conflicts": [
-                {key: entry[key] for key in ("source", "cycles", "least")}
-                for entry in profile.get("bank_conflicts", ())
+                {"source": e["source"], "cycles": e["cycles"], "least": e["least"]}
+                for e in profile.get("bank_conflicts", ())
             ],
         }
     return inert_object(facts)
 
 
-def _hottest(entries: Any) -> list[dict[str, Any]]:
+def _hottest(entries: Sequence[ProfiledPlace]) -> list[dict[str, object]]:
     """Sums the shares of hot instructions by source line, the hottest first."""
     shares: dict[str, float] = {}
     for entry in entries:
@@ -88,7 +99,7 @@ def _hottest(entries: Any) -> list[dict[str, Any]]:
     return [{"line": line, "share": round(share, 4)} for line, share in ordered]
 
 
-def _distance(result: WorkloadResult) -> dict[str, Any]:
+def _distance(result: WorkloadResult) -> dict[str, object]:
     return {
         "dims": dict(result.dims),
         "seconds": result.candidate_seconds,

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 _COLUMNS = {
     "far": ("far", "{:.0f}"),
     "modelled_over_measured": ("ratio", "{:.2f}"),
+    "spread": ("spread", "{:.2f}"),
     "median_factor": ("factor", "{:.2f}"),
     "interval_factor": ("interval", "{:.2f}"),
     "interval_covered": ("covers", "{:.0%}"),
@@ -133,10 +134,11 @@ def _show(report: dict[str, Any]) -> None:
         table.add_row(family, str(figures["points"]), *cells)
     console.print(table)
     console.print(
-        "far: times above two floors, which have a factor. ratio: modelled over measured. factor: "
-        "median miss after the correction of the other families. interval: the factor either way "
-        "for a family that is not among the others, without a correction; of ratios: the same for "
-        "two times of one problem. rho and regret (the worst): in groups of variants."
+        "far: times above two floors, which have a factor. ratio: modelled over measured. spread: "
+        "median factor between the ratio of a point and that of its family. factor: median miss "
+        "after the correction of the other families. interval: the factor either way for a family "
+        "that is not among the others, without a correction; of ratios: the same for two times of "
+        "one problem. rho and regret (the worst): in groups of variants."
     )
     every = report["families"].get("all", {})
     for name, of in (("interval", "a time"), ("ratio", "a ratio")):

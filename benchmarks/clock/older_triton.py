@@ -1,7 +1,8 @@
 """Lets a Triton compile that is older than those of :mod:`kernel_gym.triton_versions`.
 
-Measured times belong to the compiler of their time. Triton 3.3 and 3.4 differ from later ones in
-two places: they link with a program, and their launcher unpacks less. LLVM's `clang` and `ld.lld`
+Measured times belong to the compiler of their time. Triton 3.2 to 3.4 differ from later ones in
+three places: they link with a program, their launcher unpacks less, and signatures of 3.2 do not
+mark the arguments that became constants. LLVM's `clang` and `ld.lld`
 assemble and link here, outside of the sandbox: the texts come from a trusted compiler.
 """
 
@@ -21,6 +22,8 @@ from kernel_gym.errors import InputError
 _CLANG, _LLD = ("clang-19", "clang-20", "clang"), ("ld.lld-19", "ld.lld-20", "ld.lld")
 _MAX_THREADS_SINCE = (3, 4)
 """The first version whose launcher unpacks the most threads of a workgroup."""
+_CONSTANTS_MARKED_SINCE = (3, 3)
+"""The first version whose signatures say which arguments the compiler has made constants."""
 
 
 def support_older_triton() -> None:
@@ -36,7 +39,8 @@ def support_older_triton() -> None:
         return
     clang, lld = _program(_CLANG), _program(_LLD)
     os.environ.setdefault("TRITON_HIP_LLD_PATH", lld)
-    from kernel_gym.sim.asm.assembler import AsmError, Assembler
+    from kernel_gym.sim.asm.assembler import Assembler
+    from kernel_gym.sim.asm.errors import AsmError
     from kernel_gym.worker.sim.triton_driver import SimUtils
 
     def ask(self: Assembler, link: bool, target: str, text: str) -> bytes:
@@ -59,6 +63,27 @@ def support_older_triton() -> None:
             return load(self, *arguments)[:4]
 
         SimUtils.load_binary = load_less  # type: ignore[method-assign, assignment]
+    if version < _CONSTANTS_MARKED_SINCE:
+        mark_constants()
+
+
+def mark_constants() -> None:
+    """Lets the launcher leave out arguments that became constants, such as strides of 1.
+
+    An older signature has the type of such an argument, and the launch passes its value, but the
+    compiled kernel does not take it.
+    """
+    from kernel_gym.worker.sim.triton_driver import SimLauncher
+
+    build = SimLauncher.__init__
+
+    def build_without_constants(self: SimLauncher, runtime: Any, src: Any, metadata: Any) -> None:
+        build(self, runtime, src, metadata)
+        self._types = [
+            "constexpr" if name in src.constants else kind for name, kind in src.signature.items()
+        ]
+
+    SimLauncher.__init__ = build_without_constants  # type: ignore[method-assign]
 
 
 def _program(names: tuple[str, ...]) -> str:

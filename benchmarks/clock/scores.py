@@ -161,6 +161,7 @@ def _figures(rows: Sequence[Compared], logs: Sequence[float]) -> dict[str, Any]:
         "points": len(rows),
         "far": len(logs),
         "modelled_over_measured": math.exp(-statistics.median(factors)) if factors else None,
+        "spread": _spread(factors) if factors else None,
         "median_factor": math.exp(statistics.median(logs)) if logs else None,
         "within_1.25": sum(log <= math.log(1.25) for log in logs) / len(logs) if logs else None,
         "groups": len(groups),
@@ -169,6 +170,12 @@ def _figures(rows: Sequence[Compared], logs: Sequence[float]) -> dict[str, Any]:
         "regret_worst": max(regrets) if regrets else None,
         "rho": _rho(rows) if len(rows) > 2 else None,
     }
+
+
+def _spread(factors: Sequence[float]) -> float:
+    """The median factor between a point's ratio and the median ratio of all points."""
+    centre = statistics.median(factors)
+    return math.exp(statistics.median(abs(factor - centre) for factor in factors))
 
 
 def _groups(rows: Iterable[Compared]) -> list[list[Compared]]:

@@ -17,8 +17,9 @@ from kernel_gym.judge.protocol import PROTOCOL_VERSION
 from kernel_gym.records import Evaluation, Outcome
 from kernel_gym.storage.secret import PUBLIC
 from kernel_gym.tasks.controls.kernels import KERNELS
+from kernel_gym.tasks.names import Mode
 from kernel_gym.tasks.problem import Problem, Scale
-from kernel_gym.tasks.task import Mode, Task, modes_of
+from kernel_gym.tasks.task import Task, modes_of
 from kernel_gym.tasks.verdicts import (
     AdmissionVerdict,
     ModeVerdict,

@@ -14,9 +14,10 @@ from kernel_gym.devices.base import Device, Failed
 from kernel_gym.judge.timing.baselines import BaselineRunner, BaselineTimes
 from kernel_gym.judge.timing.methods import method_of
 from kernel_gym.records import Evaluation
+from kernel_gym.tasks.names import Mode
 from kernel_gym.tasks.problem import Problem
 from kernel_gym.tasks.sampling import train_workloads
-from kernel_gym.tasks.task import Mode, Task
+from kernel_gym.tasks.task import Task
 from kernel_gym.tasks.workload import Split
 
 

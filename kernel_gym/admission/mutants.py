@@ -138,6 +138,7 @@ def mutants(problem: Problem) -> Iterator[Mutant]:
             yield Mutant(f"{arg.name} is always {value:g}", "", other)
 
 
+Reference = Callable[..., tuple[torch.Tensor, ...]]
 Change = tuple[str, Callable[[Any], None], str]
 """A description, a function that changes the node in place, and the rule of equivalence or ""."""
 
@@ -270,7 +271,7 @@ def _passes(problem: Problem, mutant: Mutant, cases: Sequence[Expected]) -> bool
         return False
 
 
-def _accepted(problem: Problem, function: Callable[..., Any], case: Expected) -> bool:
+def _accepted(problem: Problem, function: Reference, case: Expected) -> bool:
     with torch.no_grad(), torch.random.fork_rng():
         answer = function(problem, **copied(case.inputs))
     form = [(out.shape, out.dtype) for out in case.reference]
@@ -279,10 +280,10 @@ def _accepted(problem: Problem, function: Callable[..., Any], case: Expected) ->
     return compare(problem, case, tuple(out.contiguous() for out in answer)).passed
 
 
-def _compiled(problem: Problem, mutant: Mutant) -> Callable[..., Any]:
+def _compiled(problem: Problem, mutant: Mutant) -> Reference:
     tree = ast.fix_missing_locations(mutant.tree)
     module = sys.modules[type(problem).reference.__module__]
     scope: dict[str, Any] = dict(vars(module))
     exec(compile(ast.unparse(tree), "<mutant>", "exec"), scope)
-    function: Callable[..., Any] = scope["reference"]
+    function: Reference = scope["reference"]
     return function

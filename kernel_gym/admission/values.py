@@ -20,7 +20,7 @@ from kernel_gym.tasks.controls.answers import (
     same_bits,
 )
 from kernel_gym.tasks.formula import compare_with_formula, load_formula
-from kernel_gym.tasks.problem import Check, Problem, Scale, Value
+from kernel_gym.tasks.problem import Check, Problem, Scale
 from kernel_gym.tasks.sampling import (
     adversarial_workloads,
     make_inputs,
@@ -29,6 +29,7 @@ from kernel_gym.tasks.sampling import (
 )
 from kernel_gym.tasks.special_values import is_special
 from kernel_gym.tasks.verdicts import FAILS
+from kernel_gym.tasks.worker_reference import Value
 from kernel_gym.tasks.workload import Kind, Layout, Split, Workload
 
 SEED = 0

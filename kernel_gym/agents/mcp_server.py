@@ -6,11 +6,14 @@ import asyncio
 import socket
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from kernel_gym.agents.backends import ToolBackend
 from kernel_gym.agents.desk import Answer
 from kernel_gym.errors import InputError
+
+if TYPE_CHECKING:
+    from mcp.server.mcpserver import MCPServer
 
 Returned = TypeVar("Returned")
 
@@ -26,7 +29,7 @@ class PortInUse(InputError, OSError):
     """The port of the server cannot be used."""
 
 
-def make_server(backend: ToolBackend) -> Any:
+def make_server(backend: ToolBackend) -> MCPServer:
     """The server of a backend, as an object of the official SDK.
 
     Args:
@@ -59,7 +62,7 @@ def listen(port: int) -> socket.socket:
     return listener
 
 
-def serve_http(server: Any, listener: socket.socket) -> None:
+def serve_http(server: MCPServer, listener: socket.socket) -> None:
     """Serves over streamable HTTP at the path `/mcp` until a signal."""
     import uvicorn
 
@@ -67,7 +70,7 @@ def serve_http(server: Any, listener: socket.socket) -> None:
     uvicorn.Server(config).run(sockets=[listener])
 
 
-def _add_tools(server: Any, backend: ToolBackend) -> None:
+def _add_tools(server: MCPServer, backend: ToolBackend) -> None:
     """Adds the tools. They run in threads, so that the server answers others meanwhile."""
 
     @server.tool()
@@ -99,7 +102,7 @@ def _add_tools(server: Any, backend: ToolBackend) -> None:
         return await _in_thread(backend.best, task)
 
 
-def _add_resources(server: Any) -> None:
+def _add_resources(server: MCPServer) -> None:
     from kernel_gym.tasks.guide import EMBEDDED, guide
 
     def add(arch: str, language: str) -> None:

@@ -28,7 +28,8 @@ from kernel_gym.episodes.history import passed
 from kernel_gym.judge.protocol import RATIO_CLAMP
 from kernel_gym.records import COMPILER_FAULTS, Outcome
 from kernel_gym.rewards.correctness import ran
-from kernel_gym.storage.run_store import METRICS, RunStore, TurnRecord
+from kernel_gym.storage.run_records import TurnRecord
+from kernel_gym.storage.run_store import METRICS, RunStore
 from kernel_gym.tasks import Task, get_task
 from kernel_gym.tasks.sources import source_of
 from kernel_gym.tasks.workload import UNSEEN_KINDS, Kind, Split

@@ -11,7 +11,8 @@ import numpy as np
 from kernel_gym.analysis.differences import Difference, differences
 from kernel_gym.analysis.estimators import Estimate, paired
 from kernel_gym.analysis.metrics import MEASURES, EpisodeAttempt, attempts, by_task
-from kernel_gym.storage.run_store import RunStore, StoreError
+from kernel_gym.storage.json_lines import StoreError
+from kernel_gym.storage.run_store import RunStore
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,8 @@ import numpy as np
 
 from kernel_gym.analysis.estimators import Deviance, explained_deviance
 from kernel_gym.analysis.metrics import attempts, by_task
-from kernel_gym.storage.run_store import RunStore, StoreError
+from kernel_gym.storage.json_lines import StoreError
+from kernel_gym.storage.run_store import RunStore
 from kernel_gym.tasks import get_task
 
 

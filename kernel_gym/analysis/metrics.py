@@ -23,7 +23,8 @@ from kernel_gym.judge.protocol import RATIO_CLAMP
 from kernel_gym.records import Outcome
 from kernel_gym.rewards import get_reward
 from kernel_gym.rewards.correctness import ran
-from kernel_gym.storage.run_store import RunStore, TurnRecord
+from kernel_gym.storage.run_records import TurnRecord
+from kernel_gym.storage.run_store import RunStore
 from kernel_gym.tasks.workload import Split
 
 THRESHOLDS = (0.0, 0.5, 0.8, 1.0, 1.2, 1.5, 2.0, 3.0, 5.0)

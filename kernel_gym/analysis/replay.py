@@ -11,7 +11,8 @@ from kernel_gym.episodes.history import reward_context
 from kernel_gym.records import Clock, Evaluation, Outcome
 from kernel_gym.rewards import Reward
 from kernel_gym.storage.json_lines import StoreError
-from kernel_gym.storage.run_store import RunStore, TurnRecord
+from kernel_gym.storage.run_records import TurnRecord
+from kernel_gym.storage.run_store import RunStore
 from kernel_gym.storage.secret import PUBLIC, SECRET, RunSecret
 
 if TYPE_CHECKING:

@@ -11,7 +11,8 @@ from kernel_gym.analysis.estimators import explained_deviance, pass_at_k
 from kernel_gym.episodes.history import best_turn
 from kernel_gym.records import Evaluation, Outcome, Stage
 from kernel_gym.rewards.speed import speed_of_light
-from kernel_gym.storage.run_store import RunStore, TurnRecord
+from kernel_gym.storage.run_records import TurnRecord
+from kernel_gym.storage.run_store import RunStore
 from kernel_gym.tasks.workload import Split
 
 Rows = Sequence[tuple[float, float]]

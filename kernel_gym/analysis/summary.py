@@ -8,7 +8,8 @@ from dataclasses import asdict, dataclass
 
 from kernel_gym.episodes.history import best_turn
 from kernel_gym.records import Clock, clamped
-from kernel_gym.storage.run_store import RunStore, TurnRecord
+from kernel_gym.storage.run_records import TurnRecord
+from kernel_gym.storage.run_store import RunStore
 from kernel_gym.tasks.workload import Split
 
 

@@ -142,7 +142,8 @@ class Client:
             try:
                 wanted = call.send(answer)
             except StopIteration as end:
-                return end.value
+                result: M = end.value
+                return result
             if isinstance(wanted, Pause):
                 time.sleep(wanted.seconds)
                 answer = None
@@ -247,7 +248,8 @@ class AsyncClient:
             try:
                 wanted = call.send(answer)
             except StopIteration as end:
-                return end.value
+                result: M = end.value
+                return result
             if isinstance(wanted, Pause):
                 await asyncio.sleep(wanted.seconds)
                 answer = None

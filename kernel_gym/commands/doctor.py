@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
 import typer
 from rich.markup import escape
@@ -132,7 +132,16 @@ def _version(package: str) -> str:
         return "missing"
 
 
-def triton_setup() -> dict[str, object]:
+class TritonSetup(TypedDict):
+    """Which Triton is used and how, see `triton_setup`."""
+
+    version: str
+    problem: str
+    block_pointers: bool
+    environment: dict[str, str]
+
+
+def triton_setup() -> TritonSetup:
     """Returns which Triton is used and how.
 
     Returns:
@@ -211,7 +220,7 @@ def _show(devices: list[DeviceStatus]) -> None:
             console.print(f"  to fix it: [bold]{escape(fix)}[/]", highlight=False, soft_wrap=True)
 
 
-def _show_triton(setup: dict[str, Any]) -> None:
+def _show_triton(setup: TritonSetup) -> None:
     pointers = "with" if setup["block_pointers"] else "without"
     settings = " ".join(f"{name}={value}" for name, value in setup["environment"].items())
     text = f"triton {setup['version']} {pointers} block pointers, compiles with {settings}"

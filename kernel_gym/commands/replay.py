@@ -48,7 +48,8 @@ def replay(
     """
     from kernel_gym.analysis.replay import Replayed, judge_again, replay, secret_of
     from kernel_gym.executors import make_executor
-    from kernel_gym.storage.run_store import RunStore, StoreError
+    from kernel_gym.storage.json_lines import StoreError
+    from kernel_gym.storage.run_store import RunStore
 
     with one_line_errors():
         store = RunStore(folder)

@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import torch
 
@@ -199,7 +199,7 @@ class Session(Protocol):
     """One candidate or baseline in one worker."""
 
     @property
-    def confinement(self) -> Mapping[str, Any]:
+    def confinement(self) -> Mapping[str, object]:
         """The barriers around the worker: `active` ones, and `missing` ones with reasons."""
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from typing import Any
+from collections.abc import Mapping
 
 from kernel_gym.devices.base import DeviceLostError, Failed, FailureKind, InfraError
 from kernel_gym.formatting import anonymous
@@ -58,7 +58,7 @@ def exit_text(status: int | None) -> str:
     return f"the worker exited with status {status & 0xFF} during the call"
 
 
-def describe_fault(fault: dict[str, Any]) -> Failed:
+def describe_fault(fault: Mapping[str, object]) -> Failed:
     """Describes the fault that stopped a launch on the simulator; its message says where."""
-    kind = FailureKind.TIMEOUT if fault["kind"].endswith("_limit") else FailureKind.RUNTIME
-    return Failed(kind, inert_line(anonymous(fault["message"])))
+    kind = FailureKind.TIMEOUT if str(fault["kind"]).endswith("_limit") else FailureKind.RUNTIME
+    return Failed(kind, inert_line(anonymous(str(fault["message"]))))

@@ -80,7 +80,7 @@ _FIXED: Mapping[object, OperatorCost] = {
 
 def operator_cost(
     operator: object,
-    args: tuple[Any, ...],
+    args: tuple[object, ...],
     kwargs: Mapping[str, object],
     out: object,
     compute_units: int,
@@ -106,8 +106,8 @@ def operator_cost(
 @dataclass(frozen=True)
 class _Call:
     args: tuple[Any, ...]
-    kwargs: Mapping[str, Any]
-    out: Any
+    kwargs: Mapping[str, object]
+    out: object
     compute_units: int
 
     @property

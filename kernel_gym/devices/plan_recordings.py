@@ -12,7 +12,6 @@ import random
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 
@@ -74,7 +73,7 @@ class ExecutedPlan:
         values: The bytes of the elements of the only output; empty if there is none.
     """
 
-    form: Any
+    form: object
     values: bytes
 
 

@@ -130,7 +130,7 @@ class KernelOptEnv(gymnasium.Env[dict[str, Any], str]):
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[dict[str, Any], dict[str, Any]]:
+    ) -> tuple[dict[str, object], dict[str, object]]:
         """Starts an episode.
 
         Args:
@@ -150,7 +150,7 @@ class KernelOptEnv(gymnasium.Env[dict[str, Any], str]):
             print(self._text())
         return self._observation(session), {"task": session.task.id, "device": self.device_name}
 
-    def step(self, action: str) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
+    def step(self, action: str) -> tuple[dict[str, object], float, bool, bool, dict[str, object]]:
         """Evaluates one submission.
 
         Args:
@@ -188,7 +188,7 @@ class KernelOptEnv(gymnasium.Env[dict[str, Any], str]):
 
     def conclude(
         self, action: str, evaluation: Evaluation
-    ) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
+    ) -> tuple[dict[str, object], float, bool, bool, dict[str, object]]:
         """Ends the step that :meth:`request` began, with its evaluation.
 
         Returns:
@@ -210,7 +210,7 @@ class KernelOptEnv(gymnasium.Env[dict[str, Any], str]):
         """Ends the episode. The evaluator is shared and closes with the process."""
         self._session = None
 
-    def _observation(self, session: EpisodeSession) -> dict[str, Any]:
+    def _observation(self, session: EpisodeSession) -> dict[str, object]:
         best = session.episode.best
         return {
             "task": session.prompt,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import string
-from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 from gymnasium import spaces
 
 from kernel_gym.judge.protocol import MAX_SOURCE_BYTES
@@ -43,7 +44,11 @@ class SourceText(spaces.Text):
         """Whether x is a string of legal length."""
         return isinstance(x, str) and len(x) <= self.max_length
 
-    def sample(self, mask: Any = None, probability: Any = None) -> str:
+    def sample(
+        self,
+        mask: tuple[int | None, npt.NDArray[np.int8] | None] | None = None,
+        probability: tuple[int | None, npt.NDArray[np.float64] | None] | None = None,
+    ) -> str:
         """Draws printable text, at most 1024 characters unless a mask asks for another length."""
         if mask is None and probability is None:
             longest = min(self.max_length, MAX_SAMPLE_CHARS)

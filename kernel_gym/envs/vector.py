@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, cast
 
 import gymnasium
@@ -16,7 +16,7 @@ from kernel_gym.envs.kernel_tune import KernelTuneEnv
 from kernel_gym.executors import Executor, default_workers, is_service, make_executor
 
 
-class ExecutorVectorEnv(gymnasium.vector.VectorEnv[Any, Any, np.ndarray]):
+class ExecutorVectorEnv(gymnasium.vector.VectorEnv[object, Iterable[object], np.ndarray]):
     """`num_envs` episodes side by side, whose evaluations share an executor.
 
     A step evaluates one submission of every episode in parallel. Equal submissions with equal seeds
@@ -53,7 +53,7 @@ class ExecutorVectorEnv(gymnasium.vector.VectorEnv[Any, Any, np.ndarray]):
         num_envs: int = 1,
         executor: str | Executor = "local",
         workers: int | None = None,
-        executor_kwargs: dict[str, Any] | None = None,
+        executor_kwargs: dict[str, object] | None = None,
         render_mode: str | None = None,
         autoreset_mode: str | AutoresetMode = AutoresetMode.SAME_STEP,
         **kwargs: object,
@@ -82,7 +82,7 @@ class ExecutorVectorEnv(gymnasium.vector.VectorEnv[Any, Any, np.ndarray]):
         self.single_action_space = first.action_space
         self.observation_space = batch_space(first.observation_space, num_envs)
         self.action_space = batch_space(first.action_space, num_envs)
-        self._last: list[Any] = [None] * num_envs
+        self._last: list[object] = [None] * num_envs
         """The last observation of each environment."""
 
     def reset(
@@ -157,7 +157,7 @@ class ExecutorVectorEnv(gymnasium.vector.VectorEnv[Any, Any, np.ndarray]):
             env.set_wrapper_attr(name, value)
 
     def step(
-        self, actions: object
+        self, actions: Iterable[object]
     ) -> tuple[dict[str, object], np.ndarray, np.ndarray, np.ndarray, dict[str, object]]:
         """Evaluates one submission of every environment, in parallel.
 
@@ -193,7 +193,7 @@ class ExecutorVectorEnv(gymnasium.vector.VectorEnv[Any, Any, np.ndarray]):
         if self._owned:
             self.executor.close()
 
-    def _split(self, actions: Any) -> list[Any]:
+    def _split(self, actions: Iterable[object]) -> list[Any]:
         """The action of each environment."""
         return list(iterate(self.action_space, tuple(actions)))
 
@@ -237,12 +237,12 @@ class KernelTuneVectorEnv(ExecutorVectorEnv):
     def __init__(self, num_envs: int = 1, **kwargs: Any) -> None:
         super().__init__(KernelTuneEnv, num_envs, **kwargs)
 
-    def _split(self, actions: object) -> list[Any]:
+    def _split(self, actions: Iterable[object]) -> list[object]:
         return list(np.asarray(actions))
 
 
 def _make(
-    name: str, device: str, num_envs: int, workers: int | None, arguments: dict[str, Any]
+    name: str, device: str, num_envs: int, workers: int | None, arguments: dict[str, object]
 ) -> Executor:
     if is_service(name):
         return make_executor(name, **arguments)

@@ -15,7 +15,9 @@ QUADRANTS = ("both_pass", "opt_regression", "both_fail", "opt_improvement")
 """Whether the start kernel (`orig`) and the candidate (`opt`) are right on unseen workloads."""
 
 
-def heldout_summary(replies: Sequence[ImportedReply], tasks: Sequence[ArenaTask]) -> dict[str, Any]:
+def heldout_summary(
+    replies: Sequence[ImportedReply], tasks: Sequence[ArenaTask]
+) -> dict[str, object]:
     """Returns the summary of unseen workloads under the suite's names.
 
     The start kernel is right on every unseen workload, because admission keeps no other ones. So

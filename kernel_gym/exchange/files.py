@@ -72,9 +72,10 @@ def _read_parquet(path: Path) -> list[Row]:
     import pyarrow.parquet
 
     try:
-        return pyarrow.parquet.read_table(path).to_pylist()
+        rows: list[Row] = pyarrow.parquet.read_table(path).to_pylist()
     except (pyarrow.ArrowException, OSError, ValueError, OverflowError) as error:
         raise StoreError(f"{path}: found no Parquet ({error})") from None
+    return rows
 
 
 def _require_arrow(path: Path) -> None:

@@ -26,7 +26,7 @@ from kernel_gym.tasks import get_task
 NAME = "kernel_gym"
 MAX_CANDIDATES = 5
 """Right kernels that the agent remembers, by its default `ancestor_num`."""
-NO_MEMORY: Mapping[str, Any] = {
+NO_MEMORY: Mapping[str, object] = {
     "call_err_msg": "None",
     "exe_err_msg": "None",
     "reflection": None,
@@ -80,7 +80,7 @@ def write_memory(store: RunStore, folder: Path) -> int:
 
 def _memory(
     store: RunStore, turns: Sequence[TurnRecord], reflections: Mapping[tuple[str, int, int], str]
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """The agent's memory after some turns on one task."""
     memory = dict(NO_MEMORY)
     if not turns:
@@ -114,9 +114,9 @@ def _memory(
     }
 
 
-def _state(task: ListedTask, memory: Mapping[str, Any]) -> dict[str, Any]:
+def _state(task: ListedTask, memory: Mapping[str, Any]) -> dict[str, object]:
     """The line of a task in the agent's results."""
-    state: dict[str, Any] = {
+    state: dict[str, object] = {
         "instruction": task.instruction,
         "label": task.label,
         "filename": task.file,

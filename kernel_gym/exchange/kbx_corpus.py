@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 from kernel_gym.episodes.conversation import full_prompt
 from kernel_gym.exchange.files import Row
@@ -87,7 +86,7 @@ def _block(source: object) -> str:
 
 def _verdict(before: object) -> str:
     """The suite's verdict on the first kernel, in the words of a user."""
-    facts: Mapping[str, Any] = before if isinstance(before, dict) else {}
+    facts: Mapping[str, object] = before if isinstance(before, dict) else {}
     if facts.get("call_ok") is True and facts.get("exe_ok") is True:
         speedup = facts.get("speedup")
         known = f" Its speedup is {speedup:.3f}." if isinstance(speedup, float) else ""

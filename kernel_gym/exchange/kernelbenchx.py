@@ -106,10 +106,11 @@ def _metrics(reply: ImportedReply) -> dict[str, object]:
 
 def _rate(timed: Sequence[Throughput], amount: str, unit: float) -> float | str:
     """The amount of all workloads over their time, by the second; unknown if one of them is."""
-    amounts = [getattr(workload, amount) for workload in timed]
-    if any(value is None for value in amounts):
+    amounts: list[float | None] = [getattr(workload, amount) for workload in timed]
+    known = [value for value in amounts if value is not None]
+    if len(known) < len(amounts):
         return UNKNOWN
-    return round(sum(amounts) * unit / sum(workload.milliseconds for workload in timed) * 1e3, 4)
+    return round(sum(known) * unit / sum(workload.milliseconds for workload in timed) * 1e3, 4)
 
 
 def _summary(method: str, replies: Sequence[ImportedReply]) -> dict[str, object]:

@@ -10,10 +10,11 @@ stochastic arithmetic (N. J. Higham, Accuracy and Stability of Numerical Algorit
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch._decomp import decomposition_table
+from torch._ops import OpOverload
 from torch.utils._pytree import tree_map_only
 
 from kernel_gym.judge.expected import Expected, compare
@@ -51,7 +52,13 @@ class _OffByAUnit(OperatorMode):
         super().__init__()
         self._unit = unit
 
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_dispatch__(
+        self,
+        func: OpOverload,
+        types: object,
+        args: Sequence[object] = (),
+        kwargs: Mapping[str, object] | None = None,
+    ) -> object:
         """Disturbs results and the terms of sums. Composite operators are decomposed first."""
         kwargs = kwargs or {}
         packet = func.overloadpacket

@@ -100,7 +100,7 @@ def watch_interpreter(watch: AccessWatch) -> None:
     def before(name: str, report: Any) -> None:
         original = getattr(Builder, name)
 
-        def reporting(self: Any, *arguments: Any) -> Any:
+        def reporting(self: object, *arguments: object) -> object:
             report(*arguments)
             return original(self, *arguments)
 

@@ -12,14 +12,13 @@ import select
 import signal
 import time
 from collections.abc import Callable
-from typing import Any
 
 MAX_ANSWER_BYTES = 1 << 20
 CLOCK = time.monotonic
 """Read in the parent only, so no candidate can replace it."""
 
 
-def call_forked(function: Callable[[], Any], seconds: float) -> dict[str, Any]:
+def call_forked(function: Callable[[], object], seconds: float) -> dict[str, object]:
     """Returns what a function returned in a child: `value` or `error`, and `seconds`.
 
     Args:
@@ -48,7 +47,7 @@ def call_forked(function: Callable[[], Any], seconds: float) -> dict[str, Any]:
     return {**answer, "seconds": took}
 
 
-def _answer(function: Callable[[], Any], write: int) -> None:
+def _answer(function: Callable[[], object], write: int) -> None:
     """Writes the answer of a function and ends the process."""
     try:
         try:

@@ -16,14 +16,19 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING
 
 from kernel_gym.judges.accesses import AccessWatch, watch_interpreter
 from kernel_gym.judges.forked import call_forked
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from torch._ops import OpOverload
+    from torch.utils._python_dispatch import TorchDispatchMode
 
 SHAPES = ((64, 256), (3, 7), (33, 100), (5, 400))
 """The shown shape, a small one, one without a full last block, and one that is wider."""
@@ -90,12 +95,12 @@ class Oracle:
             facts.add("outside")  # the simulated GPU does not continue after it
         return sorted(facts)
 
-    def _clocks(self) -> list[Any]:
+    def _clocks(self) -> list[object]:
         """Returns the clocks that a judge reads."""
         event = self.torch.cuda.Event
         return [time.perf_counter, time.perf_counter_ns, time.time, event.elapsed_time]
 
-    def _checks(self) -> list[Any]:
+    def _checks(self) -> list[object]:
         """Returns the comparisons that a judge calls."""
         torch = self.torch
         return [torch.allclose, torch.equal, torch.isclose, torch.testing.assert_close]
@@ -106,22 +111,22 @@ class Oracle:
             if hasattr(value, "run") and hasattr(value, "fn"):
                 value.run = self._counted(value.run)
 
-    def _counted(self, launch: Callable[..., Any]) -> Callable[..., Any]:
-        def counted(*arguments: Any, **options: Any) -> Any:
+    def _counted(self, launch: Callable[..., object]) -> Callable[..., object]:
+        def counted(*arguments: object, **options: object) -> object:
             self.launches += 1
-            self.watch.begin(map(_span, filter(self.torch.is_tensor, arguments)))
+            self.watch.begin(_span(one) for one in arguments if isinstance(one, self.torch.Tensor))
             return launch(*arguments, **options)
 
         return counted
 
-    def _draw(self, shape: tuple[int, int], seed: int) -> list[Any]:
+    def _draw(self, shape: tuple[int, int], seed: int) -> list[Tensor]:
         """Returns normal values of the shape, one tensor for each argument."""
         torch = self.torch
         generator = torch.Generator().manual_seed(7000 + seed)
         number = self.problem.ARGUMENTS
         return [torch.randn(shape, generator=generator).to(self.device) for _ in range(number)]
 
-    def _cases(self) -> list[list[Any]]:
+    def _cases(self) -> list[list[Tensor]]:
         """Returns the inputs: the shapes, transposed views, large values, and NaN."""
         cases = [self._draw(shape, seed) for seed, shape in enumerate(SHAPES)]
         cases.append([x.t() for x in self._draw((40, 24), 20)])
@@ -131,7 +136,7 @@ class Oracle:
         special[0][2, 3] = float("nan")
         return [*cases, special]
 
-    def _is_right(self, y: Any, inputs: list[Any]) -> bool:
+    def _is_right(self, y: object, inputs: list[Tensor]) -> bool:
         """Says whether a result is within the tolerance of the exact one."""
         import numpy as np
 
@@ -148,7 +153,7 @@ class Oracle:
             near = np.abs(result - exact) <= 1e-5 + 1e-4 * np.abs(exact)
         return bool((near | (np.isnan(exact) & np.isnan(result))).all())
 
-    def _observe_call(self, inputs: list[Any], seed: int) -> set[str]:
+    def _observe_call(self, inputs: list[Tensor], seed: int) -> set[str]:
         """Returns the facts of one call."""
         facts = set()
         before = [x.detach().cpu().clone() for x in inputs]
@@ -164,14 +169,18 @@ class Oracle:
             facts.add("library")
         return facts
 
-    def _recording(self, operators: set[str]) -> Any:
+    def _recording(self, operators: set[str]) -> TorchDispatchMode:
         """Returns a context that adds the names of the operators that are called."""
         from torch.utils._python_dispatch import TorchDispatchMode
 
         class Recording(TorchDispatchMode):
             def __torch_dispatch__(
-                self, function: Any, types: Any, args: Any = (), kwargs: Any = None
-            ) -> Any:
+                self,
+                function: OpOverload,
+                types: object,
+                args: Sequence[object] = (),
+                kwargs: Mapping[str, object] | None = None,
+            ) -> object:
                 operators.add(function.overloadpacket.__name__)
                 return function(*args, **(kwargs or {}))
 
@@ -200,7 +209,7 @@ class Oracle:
         return facts
 
 
-def _span(tensor: Any) -> tuple[int, int]:
+def _span(tensor: Tensor) -> tuple[int, int]:
     """Returns the first address of a tensor's memory, and the one behind the last."""
     storage = tensor.untyped_storage()
     return storage.data_ptr(), storage.data_ptr() + storage.nbytes()

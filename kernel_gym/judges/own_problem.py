@@ -100,11 +100,11 @@ class OwnProblem(Problem):
             values[arg.name] = value
         return values
 
-    def oracle(self, *args: Any, **inputs: Any) -> tuple[torch.Tensor, ...]:
+    def oracle(self, *args: object, **inputs: Any) -> tuple[torch.Tensor, ...]:
         """The definition in float64."""
         return self._function(**{name: value.double() for name, value in inputs.items()})
 
-    def reference(self, *args: Any, **inputs: Any) -> tuple[torch.Tensor, ...]:
+    def reference(self, *args: object, **inputs: object) -> tuple[torch.Tensor, ...]:
         """The definition in float32."""
         return self._function(**inputs)
 

@@ -59,7 +59,7 @@ class JudgeHost:
         line = self._process.stdout.readline()
         if not line:
             raise KernelGymError(f"the host of judges ended with status {self._process.wait()}")
-        answer: dict[str, Any] = json.loads(line)
+        answer: dict[str, object] = json.loads(line)
         return answer
 
     def close(self) -> None:
@@ -153,7 +153,7 @@ def new_verdict(
     )
 
 
-def _read(adapter: JudgeAdapter, folder: Path, end: dict[str, Any]) -> Reading:
+def _read(adapter: JudgeAdapter, folder: Path, end: dict[str, object]) -> Reading:
     """Returns the verdict, or why there is none."""
     output = result_text(folder, OUTPUT)[-OUTPUT_CHARACTERS:]
     if end["limit"]:

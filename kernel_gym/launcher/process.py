@@ -8,7 +8,6 @@ import socket
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from kernel_gym.launcher.shared_file import SharedFile
 from kernel_gym.plans.types import LaunchPlan
@@ -102,7 +101,7 @@ class LauncherProcess:
             self.close()
             raise LauncherLostError(started["error"])
 
-    def load(self, number: int, plan: LaunchPlan) -> list[dict[str, Any]]:
+    def load(self, number: int, plan: LaunchPlan) -> list[dict[str, object]]:
         """Loads a plan in place of the one with its number; returns facts about its kernels.
 
         Raises:

@@ -35,7 +35,7 @@ class ReferenceExecution:
         DriverError: PyTorch failed.
     """
 
-    def __init__(self, driver: GpuDriver, source: str, entry: str, arguments: list[Any]) -> None:
+    def __init__(self, driver: GpuDriver, source: str, entry: str, arguments: list[object]) -> None:
         import torch
 
         self._driver, self._torch = driver, torch
@@ -137,7 +137,7 @@ class ReferenceExecution:
         return empty.set_(storage.untyped_storage(), *place)
 
 
-def _load(source: str, entry: str) -> Callable[..., Any]:
+def _load(source: str, entry: str) -> Callable[..., object]:
     names: dict[str, Any] = {"__name__": "reference"}
     exec(compile(source, "reference", "exec", dont_inherit=True), names)
     return names[entry]

@@ -17,7 +17,7 @@ from kernel_gym.plans.reading import BadPlanError
 _KINDS = ("list", "complex", "host", "float", "dtype", "device", "format")
 
 
-def operator_arguments(text: str) -> tuple[list[Any], dict[str, Any]]:
+def operator_arguments(text: str) -> tuple[list[object], dict[str, object]]:
     """Reads the arguments of an operator and checks their form.
 
     Args:
@@ -50,7 +50,7 @@ def operator_tensors(text: str) -> list[int]:
     return [value["tensor"] for value in _values([*args, *named.values()]) if _is_tensor(value)]
 
 
-def with_tensors(value: Any, place: Callable[[int], Any]) -> Any:
+def with_tensors(value: Any, place: Callable[[int], object]) -> object:
     """Returns a value of arguments in which each tensor is replaced.
 
     Args:
@@ -64,7 +64,7 @@ def with_tensors(value: Any, place: Callable[[int], Any]) -> Any:
     return [with_tensors(item, place) for item in value] if isinstance(value, list) else value
 
 
-def _values(values: list[Any], depth: int = 0) -> Iterator[Any]:
+def _values(values: list[object], depth: int = 0) -> Iterator[Any]:
     """Yields all values, nested ones included.
 
     Raises:

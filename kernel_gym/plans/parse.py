@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 from kernel_gym.inert import shown
 from kernel_gym.plans import limits
@@ -96,7 +95,7 @@ class _Pieces:
             raise BadPlanError(f"there are more bytes of {self._what} than the plan says")
 
 
-def _code_reader(pieces: _Pieces) -> Callable[[Any, str], PlanCode]:
+def _code_reader(pieces: _Pieces) -> Callable[[object, str], PlanCode]:
     def read(value: object, what: str) -> PlanCode:
         given = fields(value, what, "form size")
         if given["form"] not in list(CodeForm):
@@ -172,7 +171,7 @@ def _three(value: object, what: str) -> tuple[int, int, int]:
     return numbers[0], numbers[1], numbers[2]
 
 
-def _step_reader(constants: _Pieces) -> Callable[[Any, str], PlanStep]:
+def _step_reader(constants: _Pieces) -> Callable[[object, str], PlanStep]:
     def upload(value: object, what: str) -> UploadStep:
         given = fields(value, what, "do buffer offset size references")
         size = whole(given["size"], f"the size of {what}", limits.MAX_CONSTANTS_BYTES)
@@ -188,7 +187,7 @@ def _step_reader(constants: _Pieces) -> Callable[[Any, str], PlanStep]:
         size = whole(given["size"], f"the size of {what}", limits.MAX_CONSTANTS_BYTES)
         return ReadStep(_view(given["source"], f"the source of {what}"), constants.take(size))
 
-    readers: dict[str, Callable[[Any, str], PlanStep]] = {
+    readers: dict[str, Callable[[object, str], PlanStep]] = {
         "launch": _launch,
         "copying launch": lambda value, what: replace(_launch(value, what), copies=True),
         "fill": _fill,

@@ -86,7 +86,7 @@ def binary(value: object, what: str, most: int) -> bytes:
 
 
 def several(
-    value: object, what: str, most: int, read: Callable[[Any, str], Item]
+    value: object, what: str, most: int, read: Callable[[object, str], Item]
 ) -> tuple[Item, ...]:
     """A list of at most so many items, each read by a function that takes its name for errors.
 

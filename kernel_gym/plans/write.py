@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from kernel_gym.plans.parse import VERSION
 from kernel_gym.plans.types import (
@@ -22,7 +21,7 @@ from kernel_gym.plans.types import (
 )
 
 
-def write_plan(plan: LaunchPlan) -> tuple[dict[str, Any], bytes, bytes]:
+def write_plan(plan: LaunchPlan) -> tuple[dict[str, object], bytes, bytes]:
     """Returns the JSON object, all code objects and all constants of a plan."""
     header = {
         "version": VERSION,

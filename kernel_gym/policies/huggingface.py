@@ -68,7 +68,7 @@ class HuggingFace(Policy):
 
     @classmethod
     def of(
-        cls, model: Any, tokenizer: Any, params: SamplingParams, batch_size: int = 32
+        cls, model: object, tokenizer: object, params: SamplingParams, batch_size: int = 32
     ) -> HuggingFace:
         """The policy of a model that is in memory, such as one in training."""
         policy = cls.__new__(cls)

@@ -7,7 +7,12 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from torch._inductor.runtime.triton_heuristics import CachingAutotuner
+
+    from kernel_gym.tasks.problem import Problem
 
 HEAD = '''"""TorchInductor's kernels for the reference of {name}."""
 
@@ -59,10 +64,10 @@ class Compiled:
 
     host: list[ast.stmt]
     arguments: list[str]
-    kernels: Mapping[str, Any]
+    kernels: Mapping[str, CachingAutotuner]
 
 
-def written(problem: Any, compiled: Compiled, floats: Sequence[str]) -> str:
+def written(problem: Problem, compiled: Compiled, floats: Sequence[str]) -> str:
     """Returns the module of a compiled reference, in which float scalars are numbers.
 
     Args:
@@ -113,7 +118,7 @@ def _forms(floats: Sequence[str]) -> list[str]:
     return [f"{form}_{name}" for name in floats for form in FORMS]
 
 
-def _kernel(name: str, kernel: Any, floats: Sequence[str]) -> str:
+def _kernel(name: str, kernel: CachingAutotuner, floats: Sequence[str]) -> str:
     """Returns a kernel and the function that launches it as Inductor does."""
     from torch._inductor.runtime.triton_heuristics import GridExpr, config_to_dict
 
@@ -140,7 +145,7 @@ def _kernel(name: str, kernel: Any, floats: Sequence[str]) -> str:
     )
 
 
-def _helpers(name: str, kernel: Any) -> str:
+def _helpers(name: str, kernel: CachingAutotuner) -> str:
     """Returns the functions that a kernel has beside it, such as the operator of a scan."""
     return "".join(
         f"@triton.jit\n{function.src.rstrip()}\n\n\n"
@@ -158,7 +163,7 @@ class HostCode(ast.NodeTransformer):
         floats: The float scalars of which each kernel gets the `FORMS` first.
     """
 
-    def __init__(self, problem: Any, compiled: Compiled, floats: Sequence[str] = ()) -> None:
+    def __init__(self, problem: Problem, compiled: Compiled, floats: Sequence[str] = ()) -> None:
         self._problem = problem
         self._compiled = compiled
         self._floats = floats

@@ -14,9 +14,9 @@ import ast
 import re
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kernel_gym.policies.inductor_module import (
     MAX_AUTOTUNE,
@@ -27,6 +27,12 @@ from kernel_gym.policies.inductor_module import (
     written,
 )
 from kernel_gym.programs.enabling import enable_simulation
+
+if TYPE_CHECKING:
+    import torch
+    from torch.fx import GraphModule, Node
+
+    from kernel_gym.tasks.problem import Problem
 
 MAX_TRIALS = 6
 """In the default mode, templates of a product are drawn evenly from Inductor's list, so many steps
@@ -67,14 +73,14 @@ def _probe(value: float, factor: float) -> float:
     return torch.tensor((value or 1.0) * factor, dtype=torch.float32).item()
 
 
-def _compiled(problem: Any, inputs: Mapping[str, Any]) -> Compiled:
+def _compiled(problem: Problem, inputs: Mapping[str, object]) -> Compiled:
     import torch
     from torch._inductor.codecache import PyCodeCache
     from torch._inductor.compile_fx import compile_fx
 
     arguments: list[list[str]] = []
 
-    def backend(graph: Any, examples: Any) -> Any:
+    def backend(graph: GraphModule, examples: list[torch.Tensor]) -> object:
         arguments.append([_origin(node) for node in graph.graph.find_nodes(op="placeholder")])
         return compile_fx(graph, examples)
 
@@ -92,16 +98,17 @@ def _compiled(problem: Any, inputs: Mapping[str, Any]) -> Compiled:
     return Compiled(call.body, arguments[-1], kernels)
 
 
-def _reference(problem: Any) -> Any:
+def _reference(problem: Problem) -> Callable[..., object]:
     """Loads the reference from a file, because the compiler reads sources."""
     file = Path(tempfile.gettempdir()) / "reference.py"
     file.write_text(problem.reference_source(), encoding="utf-8")
     space: dict[str, Any] = {}
     exec(compile(problem.reference_source(), str(file), "exec"), space)
-    return space[problem.entry]
+    function: Callable[..., object] = space[problem.entry]
+    return function
 
 
-def _origin(placeholder: Any) -> str:
+def _origin(placeholder: Node) -> str:
     """Returns what an input of the graph is, as an expression of the function's parameters."""
     source = placeholder.meta["grapharg"].source
     name = source.name if isinstance(source.name, str) else source.name()

@@ -38,7 +38,7 @@ class Options:
     prompt_price: float | None = None
     completion_price: float | None = None
 
-    def given(self) -> dict[str, Any]:
+    def given(self) -> dict[str, object]:
         """The options that are set, by name."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         return {name: value for name, value in values.items() if value is not None}
@@ -64,7 +64,7 @@ class Options:
         _only(self.given(), (), policy)
 
 
-def _only(given: dict[str, Any], known: tuple[str, ...], policy: str) -> dict[str, Any]:
+def _only(given: dict[str, object], known: tuple[str, ...], policy: str) -> dict[str, object]:
     for name in given:
         if name not in known:
             takes = f"it takes {', '.join(known)}" if known else "it draws no replies"

@@ -6,7 +6,8 @@ from kernel_gym.episodes.episode import Episode
 from kernel_gym.policies.base import Reply
 from kernel_gym.records import Evaluation
 from kernel_gym.rewards import Reward, RewardResult
-from kernel_gym.storage.run_store import RunStore, TurnRecord
+from kernel_gym.storage.run_records import TurnRecord
+from kernel_gym.storage.run_store import RunStore
 from kernel_gym.tasks import Task
 
 

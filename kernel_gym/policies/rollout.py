@@ -21,7 +21,8 @@ from kernel_gym.policies.kept_replies import KeptReplies
 from kernel_gym.policies.recording import record_turn, recorded_episode
 from kernel_gym.records import Evaluation
 from kernel_gym.rewards import Reward
-from kernel_gym.storage.run_store import RunStore, TurnRecord
+from kernel_gym.storage.run_records import TurnRecord
+from kernel_gym.storage.run_store import RunStore
 from kernel_gym.tasks import Task
 
 log = logging.getLogger(__name__)

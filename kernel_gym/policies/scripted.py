@@ -10,7 +10,8 @@ from kernel_gym.errors import InputError
 from kernel_gym.imports.predictions import prediction_for, read_predictions
 from kernel_gym.policies.base import PolicyError, Scripted
 from kernel_gym.policies.registry import register_policy
-from kernel_gym.storage.run_store import SUFFIX, RunStore, StoreError
+from kernel_gym.storage.json_lines import StoreError
+from kernel_gym.storage.run_store import SUFFIX, RunStore
 from kernel_gym.tasks import Task
 from kernel_gym.tasks.names import imported_ids
 

@@ -60,7 +60,7 @@ def audit_findings(result: ProgramResult, root: Path) -> list[AuditFinding]:
         result: The result of a run.
         root: The folder to which file names become relative.
     """
-    groups: dict[object, list[dict[str, Any]]] = {}
+    groups: dict[object, list[dict[str, object]]] = {}
     for record in [*result["faults"], *result["findings"]]:
         places = frozenset(places_of(record, root))
         where = places or (record["kernel"], record["instruction"])

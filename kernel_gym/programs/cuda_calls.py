@@ -34,7 +34,7 @@ def install(runtime: SimRuntime) -> None:
     )
 
 
-def _random_calls() -> dict[str, Any]:
+def _random_calls() -> dict[str, object]:
     """The random numbers of a program. The first generator is the device's default one."""
     default = torch.Generator(device="cuda")
 
@@ -91,7 +91,7 @@ def _tensor_types() -> dict[str, type]:
     return {name: _TypeOfTensors(name, (), {"dtype": dtype}) for name, dtype in names.items()}
 
 
-def _make_storage(cls: type, *args: Any, device: Any = None, **options: Any) -> Any:
+def _make_storage(cls: type, *args: Any, device: Any = None, **options: object) -> object:
     """Implements `torch.UntypedStorage(size, device=...)`, whose C++ part knows no such device."""
     if device is None or torch.device(device).type != "cuda":
         chosen = {} if device is None else {"device": device}
@@ -105,7 +105,7 @@ def _make_storage(cls: type, *args: Any, device: Any = None, **options: Any) -> 
 _storage_new = torch.UntypedStorage.__new__
 
 
-def _resize_storage(storage: Any, size: int) -> Any:
+def _resize_storage(storage: Any, size: int) -> object:
     """Implements `UntypedStorage.resize_`, whose C++ part knows no such device."""
     if storage.device.type != "cuda":
         return _storage_resize(storage, size)

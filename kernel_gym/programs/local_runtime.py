@@ -25,7 +25,7 @@ from kernel_gym.protocol.request import Request, encode, encode_answer
 from kernel_gym.sandbox.channel import ChannelMessage
 from kernel_gym.torch_device import library
 from kernel_gym.worker.hip.connection import Connection
-from kernel_gym.worker.sim.runtime import DeviceError, SimRuntime
+from kernel_gym.worker.sim.runtime import DeviceAnswer, DeviceError, SimRuntime
 
 
 class LocalRuntime(SimRuntime):
@@ -116,7 +116,7 @@ class LocalRuntime(SimRuntime):
         super().begin_capture()
         library.refuse_to_compute(True)
 
-    def end_capture(self) -> list[object]:
+    def end_capture(self) -> list[Request]:
         """Ends the recording and returns the launches, for `replay`."""
         library.refuse_to_compute(False)
         return super().end_capture()
@@ -142,7 +142,7 @@ class LocalRuntime(SimRuntime):
         except RefusedError as error:
             raise DeviceError(str(error)) from None
 
-    def _ask(self, request: Request) -> dict[str, object]:
+    def _ask(self, request: Request) -> DeviceAnswer:
         __tracebackhide__ = True
         message = ChannelMessage(*encode(request))
         return self.checked(sim_server.answer_program(self.gpu, message))

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
+from torch._ops import OpOverload
 
 from kernel_gym.devices.fused_attention import attention_work, has_fused_attention
 from kernel_gym.devices.sim.operators import work_of
@@ -72,16 +73,19 @@ class OperatorPrices:
         return Charge(seconds, moved, flops)
 
 
-def _overload(name: str, overload: str) -> Any:
+def _overload(name: str, overload: str) -> OpOverload:
     packet = getattr(torch.ops.aten, name.removeprefix("aten::"))
-    return getattr(packet, overload or "default")
+    operator: OpOverload = getattr(packet, overload or "default")
+    return operator
 
 
 def _meta(tensor: TensorOnDevice) -> torch.Tensor:
     return torch.empty_strided(tensor.shape, tensor.strides, dtype=tensor.dtype, device="meta")
 
 
-def _by_kind(operator: Any, values: list[object]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+def _by_kind(
+    operator: OpOverload, values: list[object]
+) -> tuple[tuple[object, ...], dict[str, object]]:
     """Returns the arguments by place and those by name only."""
     arguments = list(zip(operator._schema.arguments, values, strict=True))
     given = tuple(value for argument, value in arguments if not argument.kwarg_only)

@@ -95,7 +95,7 @@ Record = Annotated[
 ]
 ProgramResult = dict[str, Any]
 """The result of a program as a JSON object, see `docs/programs.md`."""
-_RECORD: TypeAdapter[Any] = TypeAdapter(Record)
+_RECORD: TypeAdapter[object] = TypeAdapter(Record)
 
 
 @dataclass

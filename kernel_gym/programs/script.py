@@ -13,6 +13,7 @@ import socket
 import sys
 import traceback
 import types
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -29,6 +30,25 @@ OPTIONS = ("threads", "memory", "launch_limit", "arch", "audit", "bounds")
 """The caller's description of the device."""
 
 
+@dataclass(frozen=True)
+class ConfinedProgram:
+    """A program as the caller sends it.
+
+    Attributes:
+        language: `hip` or `python`.
+        name: The name of its file.
+        source: Its text.
+        arguments: The words behind its name.
+        toolchain: The compiler of HIP; empty for Python.
+    """
+
+    language: str
+    name: str
+    source: str
+    arguments: list[str]
+    toolchain: dict[str, list[str]] = field(default_factory=dict)
+
+
 def main(fds: list[int], options: dict[str, Any]) -> None:
     """Runs one program. The descriptors are the caller, device memory and the program's output."""
     torch.set_num_threads(1)
@@ -36,23 +56,23 @@ def main(fds: list[int], options: dict[str, Any]) -> None:
     os.dup2(fds[2], 1)
     os.dup2(fds[2], 2)
     sys.stdout = sys.stderr = os.fdopen(1, "w", buffering=1, encoding="utf-8", closefd=False)
-    header = report.recv().header
-    recorder = ResultRecorder(lambda record: report.send(_own_names(record, header["name"])))
+    program = ConfinedProgram(**report.recv().header)
+    recorder = ResultRecorder(lambda record: report.send(_own_names(record, program.name)))
     recorder.others = library.seconds
     known = {name: options[name] for name in OPTIONS}
     runtime = LocalRuntime(**known, file=fds[1], observer=recorder)
     status, text, detail = 1, "", ""
     try:
-        run = _run_hip if header["language"] == "hip" else _run_python
-        status = run(header, runtime)
+        run = _run_hip if program.language == "hip" else _run_python
+        status = run(program, runtime)
         text = f"the program ended with status {status}" if status else ""
     except BaseException as error:  # the program's own code may raise anything
         text = f"{type(error).__name__}: {error}{_advice(error)}"
-        detail = "" if runtime.gpu.fault else _trace(error, header["name"])
+        detail = "" if runtime.gpu.fault else _trace(error, program.name)
     if runtime.gpu.fault:  # whatever the program made of it
-        text = runtime.gpu.fault["message"]
+        text = str(runtime.gpu.fault["message"])
     recorder.end(runtime.gpu.before + runtime.gpu.seconds)
-    text = _own_name(text, header["name"])
+    text = _own_name(text, program.name)
     report.send({"done": True, "status": status, "error": text, "detail": detail})
 
 
@@ -68,26 +88,26 @@ def _own_name(text: str, name: str) -> str:
     return text.replace(os.environ["TMPDIR"] + "/", "").replace(f"./{SOURCE}", name)
 
 
-def _run_python(header: dict[str, Any], runtime: LocalRuntime) -> int:
+def _run_python(program: ConfinedProgram, runtime: LocalRuntime) -> int:
     runtime.install()
-    path = os.path.join(os.environ["TMPDIR"], header["name"])
+    path = os.path.join(os.environ["TMPDIR"], program.name)
     with open(path, "w", encoding="utf-8") as file:
-        file.write(header["source"])
-    sys.argv = [header["name"], *header["arguments"]]
+        file.write(program.source)
+    sys.argv = [program.name, *program.arguments]
     module = types.ModuleType("__main__")
     module.__file__ = path
     sys.modules["__main__"] = module
     linecache.checkcache(path)
     try:
-        exec(compile(header["source"], path, "exec", dont_inherit=True), module.__dict__)
+        exec(compile(program.source, path, "exec", dont_inherit=True), module.__dict__)
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else int(end.code is not None)
     return 0
 
 
-def _run_hip(header: dict[str, Any], runtime: LocalRuntime) -> int:
-    words = [header["name"], *header["arguments"]]
-    status = hip.run_program(header["source"], header["toolchain"], runtime, words)
+def _run_hip(program: ConfinedProgram, runtime: LocalRuntime) -> int:
+    words = [program.name, *program.arguments]
+    status = hip.run_program(program.source, program.toolchain, runtime, words)
     ctypes.CDLL(None).fflush(None)
     return status
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from collections.abc import Sequence
+from typing import TypedDict
 
 from kernel_gym.devices.sim.simulated_gpu import Observer
 from kernel_gym.programs.device_size import device_memory
 from kernel_gym.programs.local_runtime import LocalRuntime
 from kernel_gym.sim.timing.folders import without_folders
+from kernel_gym.sim.timing.launch_profile import LaunchDescription
 from kernel_gym.torch_device import library
 
 
@@ -28,17 +30,17 @@ class Simulation:
         return self.runtime.gpu.observer
 
     @property
-    def launches(self) -> list[dict[str, object]]:
+    def launches(self) -> list[LaunchDescription]:
         """Each launch in order: `name`, `grid`, `block`, `lds`, `seconds` and `profile`."""
         return [
-            launch | {"profile": without_folders(launch["profile"])}
+            {**launch, "profile": without_folders(launch["profile"])}
             for launch in self.runtime.gpu.launches
         ]
 
     @property
-    def kernels(self) -> dict[str, dict[str, Any]]:
+    def kernels(self) -> dict[str, KernelUse]:
         """By name of a kernel: `launches`, `seconds`, and what its longest launch says."""
-        kernels: dict[str, dict[str, Any]] = {}
+        kernels: dict[str, KernelUse] = {}
         for launch in self.launches:
             add_launch(kernels, launch)
         return kernels
@@ -68,14 +70,29 @@ class Simulation:
         return self.runtime.seconds
 
 
-def add_launch(kernels: dict[str, dict[str, Any]], launch: dict[str, Any]) -> None:
+class KernelUse(TypedDict, total=False):
+    """All launches of a kernel; what follows `longest` describes the longest one."""
+
+    launches: int
+    seconds: float
+    longest: float
+    """Seconds of the longest launch."""
+    grid: Sequence[int]
+    block: Sequence[int]
+    lds: int
+    profile: dict[str, object]
+
+
+def add_launch(kernels: dict[str, KernelUse], launch: LaunchDescription) -> None:
     """Adds a launch to the table of kernels by name."""
+    seconds = launch["seconds"] or 0.0
     entry = kernels.setdefault(launch["name"], {"launches": 0, "seconds": 0.0, "longest": -1.0})
     entry["launches"] += 1
-    entry["seconds"] += launch["seconds"]
-    if launch["seconds"] > entry["longest"]:
-        keys = ("grid", "block", "lds", "profile")
-        entry |= {"longest": launch["seconds"]} | {k: launch[k] for k in keys}
+    entry["seconds"] += seconds
+    if seconds > entry["longest"]:
+        entry["longest"], entry["profile"] = seconds, launch["profile"]
+        entry["grid"], entry["block"] = launch["grid"], launch["block"]
+        entry["lds"] = launch["lds"]
 
 
 _enabled: Simulation | None = None

@@ -53,7 +53,7 @@ def _prepare(runtime: SimRuntime) -> None:
 def _timer(runtime: SimRuntime) -> Callable[..., float]:
     """Returns a benchmark of Inductor: modelled milliseconds of a call, which has no noise."""
 
-    def benchmark(self: Any, call: Callable[[], Any], *_: Any, **__: Any) -> float:
+    def benchmark(self: object, call: Callable[[], object], *_: object, **__: object) -> float:
         call()  # compiles
         return runtime.time_of(call) * 1e3
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import TypedDict
+
 from kernel_gym.protocol import fields
 from kernel_gym.protocol.fields import TensorOnDevice
 from kernel_gym.protocol.request import Answer, Request, parsed, raw
@@ -213,16 +216,24 @@ class Variable(Answer):
     size: int
 
 
-class LocatedAllocation(Answer):
-    """The allocation that holds a range: its start, size and label; None when there is none."""
+class AllocatedRange(TypedDict):
+    """A live allocation: its first address, its bytes and its name in messages."""
 
-    allocation: dict[str, object] | None
+    start: int
+    size: int
+    label: str
+
+
+class LocatedAllocation(Answer):
+    """The allocation that holds a range; None when there is none."""
+
+    allocation: AllocatedRange | None
 
 
 class CompiledFacts(Answer):
     """Registers, LDS and occupancy of kernels, one JSON object each."""
 
-    kernels: list[dict[str, object]]
+    kernels: Sequence[Mapping[str, object]]
 
 
 class CallRecord(Answer):
@@ -235,7 +246,7 @@ class CallRecord(Answer):
     """The part of `seconds` that is the cost of launching."""
     uncalibrated: str
     """Why `seconds` has no interval; empty if it has one."""
-    kernels: list[dict[str, object]]
+    kernels: Sequence[Mapping[str, object]]
     tuned: bool
     """Whether several new machine codes of one kernel were tried."""
     codes: list[str]

@@ -61,6 +61,7 @@ class Answer:
 
 
 Kind = TypeVar("Kind", bound=Request)
+AnswerKind = TypeVar("AnswerKind", bound=Answer)
 
 
 def parsed(parser: Parser[Value], default: object = MISSING) -> Value:
@@ -104,6 +105,15 @@ def to_json(value: object) -> object:
     if isinstance(value, list | tuple):
         return [to_json(item) for item in value]
     return value
+
+
+def decode_answer(kind: type[AnswerKind], header: Mapping[str, object]) -> AnswerKind:
+    """Reads an answer whose kind is known, from a process that runs no code of others.
+
+    Raises:
+        TypeError: A field is missing or unknown.
+    """
+    return kind(**header)
 
 
 class RequestDispatcher:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 from xml.etree import ElementTree
 
@@ -76,7 +76,7 @@ def sarif(result: ProgramResult, findings: Sequence[AuditFinding], root: Path) -
     return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"
 
 
-def _invocation(result: ProgramResult) -> dict[str, Any]:
+def _invocation(result: ProgramResult) -> dict[str, object]:
     problems = _problems(result)
     notes = [{"level": "error", "message": {"text": text}} for text in problems]
     if not result["launches"]:
@@ -84,11 +84,11 @@ def _invocation(result: ProgramResult) -> dict[str, Any]:
     return {"executionSuccessful": not problems, "toolExecutionNotifications": notes}
 
 
-def _sarif_result(finding: AuditFinding, kinds: list[str]) -> dict[str, Any]:
+def _sarif_result(finding: AuditFinding, kinds: list[str]) -> dict[str, object]:
     first, *others = finding.places or (None,)
     location = _location(first)
     location["logicalLocations"] = [{"name": name, "kind": "function"} for name in finding.kernels]
-    result: dict[str, Any] = {
+    result: dict[str, object] = {
         "ruleId": finding.kind,
         "ruleIndex": kinds.index(finding.kind),
         "level": "note" if finding.reason else "error" if finding.fails else "warning",
@@ -104,14 +104,14 @@ def _sarif_result(finding: AuditFinding, kinds: list[str]) -> dict[str, Any]:
     return result
 
 
-def _location(place: SourcePlace | None) -> dict[str, Any]:
+def _location(place: SourcePlace | None) -> dict[str, object]:
     if place is None:
         return {"physicalLocation": {"artifactLocation": {"uri": UNKNOWN_FILE}}}
     if place.file.startswith("/"):
         artifact = {"uri": "file://" + quote(place.file)}
     else:
         artifact = {"uri": quote(place.file), "uriBaseId": ROOT_NAME}
-    physical: dict[str, Any] = {"artifactLocation": artifact}
+    physical: dict[str, object] = {"artifactLocation": artifact}
     if place.line:
         physical["region"] = {"startLine": place.line}
     return {"physicalLocation": physical}

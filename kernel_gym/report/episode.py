@@ -17,8 +17,8 @@ from kernel_gym.profiles import profile_of
 from kernel_gym.report.code import highlight_diff, highlight_source
 from kernel_gym.report.step_plot import step_plot
 from kernel_gym.storage.json_lines import read_lines
-from kernel_gym.storage.run_records import AgentStart, EpisodeEnd, SubmissionTime
-from kernel_gym.storage.run_store import CLOCK, EPISODES, STARTS, TRANSCRIPTS, RunStore, TurnRecord
+from kernel_gym.storage.run_records import AgentStart, EpisodeEnd, SubmissionTime, TurnRecord
+from kernel_gym.storage.run_store import CLOCK, EPISODES, STARTS, TRANSCRIPTS, RunStore
 from kernel_gym.tasks import Task, get_task
 
 MAX_EPISODES = 200

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from markupsafe import Markup
 
@@ -24,8 +23,9 @@ from kernel_gym.formatting import (
 from kernel_gym.records import Evaluation, KernelFacts, Outcome, WorkloadResult
 from kernel_gym.report.code import highlight_diff, highlight_source
 from kernel_gym.report.drawing import anchor
-from kernel_gym.storage.run_records import EpisodeEnd
-from kernel_gym.storage.run_store import RunStore, TurnRecord
+from kernel_gym.sim.timing.launch_profile import launch_profile
+from kernel_gym.storage.run_records import EpisodeEnd, TurnRecord
+from kernel_gym.storage.run_store import RunStore
 from kernel_gym.symbols import plain_name
 from kernel_gym.tasks import Task, get_task
 
@@ -223,7 +223,7 @@ def _workload(result: WorkloadResult) -> dict[str, str]:
 
 def _profile(kernel: KernelFacts) -> list[Bar]:
     """Returns a kernel's share of each peak and its stalls; empty without a profile."""
-    profile: dict[str, Any] = dict(kernel.profile)
+    profile = launch_profile(kernel.profile)
     units = profile.get("of_peak", {}) | {
         f"{unit} unit": share for unit, share in profile.get("utilisation", {}).items()
     }

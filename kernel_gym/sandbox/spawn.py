@@ -241,7 +241,8 @@ class Template:
         if not answer:
             self._silent = True
             raise TemplateError(f"the worker template died (pid {self._process.pid})")
-        return json.loads(answer)
+        known: dict[str, object] = json.loads(answer)
+        return known
 
 
 _shared: dict[int, Template] = {}

@@ -29,7 +29,7 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {{
 {lines}
 }}
 """
-_originals: dict[str, Callable[..., Any]] = {}
+_originals: dict[str, Callable[..., object]] = {}
 
 
 class ExtensionError(RuntimeError):
@@ -47,7 +47,7 @@ def install() -> None:
             setattr(torch_extensions, function.__name__, function)
 
 
-def load(name: str, sources: str | Sequence[str], *args: Any, **options: Any) -> Any:
+def load(name: str, sources: str | Sequence[str], *args: object, **options: Any) -> object:
     """Builds and loads an extension; those without device code are left to PyTorch.
 
     Args:
@@ -83,7 +83,7 @@ def load_inline(
     cuda_sources: str | Sequence[str] | None = None,
     functions: Sequence[str] | dict[str, str] | None = None,
     **options: Any,
-) -> Any:
+) -> object:
     """Builds and loads an extension from texts, see PyTorch's function.
 
     Raises:
@@ -112,7 +112,7 @@ def _build_folder(name: str) -> str:
     return torch_extensions._get_build_directory(name, False)
 
 
-def _named(args: Sequence[object]) -> dict[str, Any]:
+def _named(args: Sequence[object]) -> dict[str, object]:
     names = ("extra_cflags", "extra_cuda_cflags", "extra_ldflags", "extra_include_paths")
     return dict(zip((*names, "build_directory", "verbose"), args, strict=False))
 
@@ -177,7 +177,7 @@ def _taken(rules: Path) -> str:
     return text
 
 
-def _imported(name: str, library: Path) -> Any:
+def _imported(name: str, library: Path) -> object:
     spec = importlib.util.spec_from_file_location(name, library)
     assert spec is not None  # a path with this suffix always has a loader
     assert spec.loader is not None

@@ -31,7 +31,7 @@ def _install() -> None:
 class _Finder(MetaPathFinder):
     """Finds the module and gives it a loader that installs the extensions afterwards."""
 
-    def find_spec(self, name: str, path: Any, target: Any = None) -> ModuleSpec | None:
+    def find_spec(self, name: str, path: Any, target: object = None) -> ModuleSpec | None:
         if name != MODULE:
             return None
         sys.meta_path.remove(self)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import TypedDict
 
 from kernel_gym.devices.sim.memory import (
     ARENA_BASE,
@@ -26,6 +26,7 @@ from kernel_gym.sim.asm.targets import TARGETS
 from kernel_gym.sim.engine.engine import Engine, Fault, Kernel, pack_kernarg
 from kernel_gym.sim.engine.faults import AUDIT_KINDS
 from kernel_gym.sim.engine.host_calls import BUFFER_BYTES, HostCalls
+from kernel_gym.sim.timing.launch_profile import LaunchDescription
 from kernel_gym.simulated_rocm.result_recorder import ResultRecorder
 from kernel_gym.simulated_rocm.settings import SimSettings
 from kernel_gym.worker.sim.code_objects import code_in
@@ -46,6 +47,14 @@ class LaunchRefusedError(Exception):
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
         self.status = status
+
+
+class LaunchChecks(TypedDict, total=False):
+    """Options of `Engine.launch` that settings decide."""
+
+    audit: bool
+    go_on: frozenset[str]
+    margin: int
 
 
 class ProgramGpu:
@@ -181,7 +190,7 @@ class ProgramGpu:
         if result.fault:
             return self._note_fault(result.fault)
         if self.recorder:
-            described = {
+            described: LaunchDescription = {
                 "name": kernel.name,
                 "grid": list(grid),
                 "block": list(block),
@@ -200,9 +209,9 @@ class ProgramGpu:
             moved = 2 * size if kind == _DEVICE_COPY else size
             self.seconds += hw.LAUNCH_S + moved / self._bandwidth
 
-    def _checks(self) -> dict[str, Any]:
+    def _checks(self) -> LaunchChecks:
         """Options of `Engine.launch` for checks that the settings ask for."""
-        options: dict[str, Any] = {}
+        options: LaunchChecks = {}
         if self.settings.audit:
             options |= {"audit": True, "go_on": AUDIT_KINDS}
         if self.settings.bounds == "warn":

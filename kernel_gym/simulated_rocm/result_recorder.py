@@ -15,12 +15,11 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
-from typing import Any
 
+from kernel_gym.sim.timing.launch_profile import LaunchDescription
 from kernel_gym.simulated_rocm.settings import SimSettings
 
 VERSION = 1
-_WRITTEN = ("name", "grid", "block", "lds", "seconds")
 Sink = Callable[[dict[str, object]], None]
 
 
@@ -51,16 +50,23 @@ class ResultRecorder:
             return None
         return cls(Document(settings.results, host, list(command), settings.device).write)
 
-    def launch(self, launch: Mapping[str, Any], clock: float) -> None:
+    def launch(self, launch: LaunchDescription, clock: float) -> None:
         """Records a launch that ran to its end.
 
         Args:
             launch: `name`, `grid`, `block`, `lds` (bytes), `seconds` and `profile`.
             clock: Modelled seconds of the device so far.
         """
-        name, grid, block, lds, seconds = (launch[key] for key in _WRITTEN)
-        record = {"record": "launch", "kernel": name, "grid": grid, "block": block, "lds": lds}
-        record |= {"seconds": seconds, "clock": clock + self.others()}
+        name, seconds = launch["name"], launch["seconds"]
+        record: dict[str, object] = {
+            "record": "launch",
+            "kernel": name,
+            "grid": launch["grid"],
+            "block": launch["block"],
+            "lds": launch["lds"],
+            "seconds": seconds,
+            "clock": clock + self.others(),
+        }
         if (seconds or 0.0) > self._longest.get(name, -1.0):
             self._longest[name] = seconds or 0.0
             record["profile"] = launch["profile"]
@@ -145,9 +151,9 @@ class Document:
         os.write(self._file, f"{text}\n".encode())
 
 
-def place_of(finding: Mapping[str, Any]) -> tuple[str, ...]:
+def place_of(finding: Mapping[str, object]) -> tuple[str, ...]:
     """Returns what makes a finding the same as another one."""
-    return tuple(finding[key] for key in ("kind", "kernel", "source", "other_source"))
+    return tuple(str(finding[key]) for key in ("kind", "kernel", "source", "other_source"))
 
 
 def facts() -> dict[str, str]:

@@ -76,7 +76,8 @@ class Server:
     def answer(self, request: RequestNumber, body: bytes) -> Answer:
         """Answers one request. What goes wrong becomes a HIP error and a line for the user."""
         try:
-            return getattr(self, f"_{request.name.lower()}")(body)
+            answer: Answer = getattr(self, f"_{request.name.lower()}")(body)
+            return answer
         except DeviceMemoryError as error:
             self._say(str(error))
             return OUT_OF_MEMORY, b""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from pydantic import Field, JsonValue
 
 from kernel_gym.records import Evaluation, Record
@@ -50,7 +48,7 @@ class RunConfig(Record):
     sampling: Sampling | None = None
     """None for a policy that does not sample replies."""
 
-    def identity(self) -> dict[str, Any]:
+    def identity(self) -> dict[str, object]:
         """Returns the values, by name, that must be equal if a run is resumed."""
         own = self.model_dump(exclude={"sampling"})
         changeable = {"parallel", "per_minute", "request_timeout"}

@@ -6,11 +6,11 @@ generalisation split by family, so that no kind of operator is on both sides.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
 
 import torch
+from torch._ops import OpOverload
 
 from kernel_gym.tasks.operator_mode import OperatorMode
 from kernel_gym.tasks.problem import Problem, Scale
@@ -94,7 +94,13 @@ class _Operators(OperatorMode):
         super().__init__()
         self.names: set[str] = set()
 
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_dispatch__(
+        self,
+        func: OpOverload,
+        types: object,
+        args: Sequence[object] = (),
+        kwargs: Mapping[str, object] | None = None,
+    ) -> object:
         """Records one operator and runs it."""
         self.names.add(func.overloadpacket.__name__)
         return func(*args, **(kwargs or {}))

@@ -177,7 +177,7 @@ def _load(path: Path) -> dict[str, Any]:
         raise SuiteError(f"{path}: found invalid TOML ({error}), expected a suite file") from error
 
 
-def _parse(path: Path, entry: dict[str, Any]) -> _SuiteFile:
+def _parse(path: Path, entry: dict[str, object]) -> _SuiteFile:
     try:
         return _SuiteFile.model_validate_json(json.dumps(entry))
     except ValidationError as error:

@@ -233,7 +233,7 @@ def _write(place: int, error: BaseException) -> int:
 
 
 def _allocating(allocate: Callable[[int], int]) -> Callable[..., int]:
-    def call(size: int, address: Any, error: int) -> int:
+    def call(size: int, address: ctypes._Pointer[ctypes.c_uint64], error: int) -> int:
         try:
             address[0] = allocate(size)
         except BaseException as failure:  # no exception may pass through C
@@ -244,7 +244,7 @@ def _allocating(allocate: Callable[[int], int]) -> Callable[..., int]:
 
 
 def _pricing(price: Callable[[str], Charge]) -> Callable[..., int]:
-    def call(text: bytes, charge: Any, error: int) -> int:
+    def call(text: bytes, charge: ctypes._Pointer[Charge], error: int) -> int:
         try:
             charge[0] = price(text.decode())
         except BaseException as failure:  # no exception may pass through C

@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, SupportsFloat
 
 from kernel_gym.records import Outcome
 from kernel_gym.storage.json_lines import drop_cut_off, write_whole
@@ -187,8 +187,10 @@ def _mean(values: Sequence[float]) -> float:
     return sum(values) / len(values) if values else 0.0
 
 
-def _number(value: Any) -> float | None:
+def _number(value: object) -> float | None:
     """The value as a finite number, or None; some trainers log numbers as text."""
+    if not isinstance(value, str | SupportsFloat):
+        return None
     try:
         number = float(value)
     except (TypeError, ValueError):

@@ -59,7 +59,7 @@ def sft(
     lengths = [len(ids) for ids in tokens["input_ids"]]
 
     class ByLength(SFTTrainer):
-        def _get_train_sampler(self, train_dataset: Any = None) -> Any:
+        def _get_train_sampler(self, train_dataset: object = None) -> LengthGroupedSampler:
             """Batches of similar lengths, without a pass over the dataset to learn them."""
             return LengthGroupedSampler(config.sft.batch, lengths=lengths)
 

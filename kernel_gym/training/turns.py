@@ -108,7 +108,7 @@ class Episodes:
         self.options, self.scorer = options, scorer
         self.rows = {row["prompt"][0]["content"]: row for row in rows}
 
-    def __call__(self, prompts: Sequence[Any], trainer: GRPOTrainer) -> dict[str, Any]:
+    def __call__(self, prompts: Sequence[Any], trainer: GRPOTrainer) -> dict[str, object]:
         """Plays the episodes of a batch.
 
         Args:
@@ -166,7 +166,7 @@ class Episodes:
         for episode, text, result in zip(played, texts, scored, strict=True):
             episode.add(text, result, self.options.feedback_chars)
 
-    def _by_turn(self, played: Sequence[TrainingEpisode]) -> dict[str, Any]:
+    def _by_turn(self, played: Sequence[TrainingEpisode]) -> dict[str, object]:
         turns = range(self.options.turns)
         transcripts = [episode.transcript for episode in played]
         return {
@@ -178,7 +178,7 @@ class Episodes:
             ],
         }
 
-    def _by_episode(self, played: Sequence[TrainingEpisode]) -> dict[str, Any]:
+    def _by_episode(self, played: Sequence[TrainingEpisode]) -> dict[str, object]:
         completions = [episode.transcript.completion() for episode in played]
         return {
             "prompt_ids": [episode.transcript.prompt_ids(0) for episode in played],

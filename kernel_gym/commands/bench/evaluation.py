@@ -92,7 +92,7 @@ def _read() -> dict[str, float]:
     return {**shared_template().times(), JUDGE: time.process_time()}
 
 
-def measure(task: Any, source: str, device: str, count: int) -> dict[str, Any]:
+def measure(task: object, source: str, device: str, count: int) -> dict[str, object]:
     """Evaluates a source several times and returns what the last evaluation took.
 
     Args:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kernel_gym.devices.registry import Backend, DeviceStatus
 from kernel_gym.records import Clock
 
 if TYPE_CHECKING:
+    import torch
+
     from kernel_gym.devices.description import DeviceDescription
     from kernel_gym.devices.gpu.device import GpuDevice
 
@@ -103,7 +105,7 @@ class GpuBackend(Backend):
         return f"the GPUs here are {', '.join(present)}" if present else "PyTorch sees no GPU here"
 
 
-def _properties(name: str) -> Any:
+def _properties(name: str) -> torch.cuda._CudaDeviceProperties:
     """Returns what the driver reports about a GPU; makes no context on it."""
     import torch
 

@@ -7,7 +7,6 @@ import secrets
 import time
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from kernel_gym.devices.answers import (
     parse_failure,
@@ -73,10 +72,10 @@ class GpuRecorder:
             )
         except TemplateError as error:
             raise InfraError(f"a recorder could not be started: {error}") from error
-        self._confinement: dict[str, Any] | None = None
+        self._confinement: dict[str, object] | None = None
 
     @property
-    def confinement(self) -> dict[str, Any]:
+    def confinement(self) -> dict[str, object]:
         """The barriers around the process.
 
         Raises:

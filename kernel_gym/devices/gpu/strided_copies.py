@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
 
 import triton
 import triton.language as tl
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
+from triton.runtime.jit import JITFunction
 
 from kernel_gym.launcher.pieces import MAX_PIECES, axes_of, count_of_pieces
 from kernel_gym.plans.types import (
@@ -103,7 +103,7 @@ class StridedCopies:
         target: Triton's backend, architecture and lanes of a warp, such as `("hip", "gfx942", 64)`.
     """
 
-    def __init__(self, target: Sequence[Any]) -> None:
+    def __init__(self, target: Sequence[object]) -> None:
         self._target = GPUTarget(*target)
 
     def launched(self, plan: LaunchPlan) -> LaunchPlan:
@@ -182,7 +182,7 @@ def _word(value: int) -> PlanArgument:
 @lru_cache(maxsize=32)
 def _compiled(target: GPUTarget, copies: bool, width: int) -> _Compiled:
     """Compiles a kernel for elements of so many bytes."""
-    function: Any = copy_strided if copies else fill_strided
+    function: JITFunction = copy_strided if copies else fill_strided
     words = dict.fromkeys(function.arg_names, "i64")
     given = {"target": f"*i{8 * width}", "source": f"*i{8 * width}", "value": f"i{8 * width}"}
     signature = words | {name: given[name] for name in words if name in given}

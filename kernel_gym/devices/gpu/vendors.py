@@ -241,7 +241,7 @@ def data_sheet(name: str) -> DeviceSpec | None:
     return next((spec for part, spec in DATA_SHEETS if part in name), None)
 
 
-def describe_gpu(name: str, properties: Any) -> DeviceDescription:
+def describe_gpu(name: str, properties: torch.cuda._CudaDeviceProperties) -> DeviceDescription:
     """Describes a GPU; makes no context on it.
 
     Args:

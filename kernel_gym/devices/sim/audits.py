@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import random
-from typing import Any
+from typing import TypedDict
 
 from kernel_gym.devices.audit import Audit
 from kernel_gym.sim.engine.engine import Kernel
@@ -16,6 +16,14 @@ AUDITED_SHARE = 0.2
 def digest_of(code: bytes, name: str, lds: int) -> str:
     """Returns a digest that identifies the machine code of a kernel."""
     return hashlib.sha256(f"{name} {lds} ".encode() + code).hexdigest()[:16]
+
+
+class AuditRecord(TypedDict):
+    """The fields of `CallRecord` that audits decide, see `Audits.record`."""
+
+    tuned: bool
+    codes: list[str]
+    audited: list[str]
 
 
 class Audits:
@@ -70,7 +78,7 @@ class Audits:
         if audited:
             self._audited.add(code)
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> AuditRecord:
         """Returns what the judge learns about the call.
 
         Returns:

@@ -2,17 +2,47 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypedDict
 
-from kernel_gym.inert import inert_json
+from kernel_gym.inert import inert_object
 from kernel_gym.sim.engine.engine import Kernel, LaunchResult
 from kernel_gym.sim.timing.compared import stored
+from kernel_gym.sim.timing.launch_profile import LaunchDescription
 
 MAX_KERNELS = 32
 """Most kernels whose facts are read."""
 MAX_UNKNOWN_SHARE = 0.1
 """A time is uncalibrated if more than this share of it was never compared."""
 OPERATORS = "most of its time is operators and transfers of PyTorch, which were never compared"
+
+
+class KernelDescription(TypedDict):
+    """Facts about a kernel, with the field names of `KernelFacts`."""
+
+    name: str
+    binary: str
+    vgprs: int
+    agprs: int
+    sgprs: int
+    vgpr_spills: int
+    sgpr_spills: int
+    lds_bytes: int
+    scratch_bytes: int
+    instructions: int
+    launches: int
+    seconds: float
+    waves_per_simd: float | None
+    occupancy_limiter: str | None
+    bound_by: str | None
+    profile: dict[str, object]
+
+
+class CallDescription(TypedDict):
+    """The fields of `CallRecord` that describe the modelled time of a call."""
+
+    launch_seconds: float
+    uncalibrated: str
+    kernels: list[KernelDescription]
 
 
 class CallFacts:
@@ -26,7 +56,7 @@ class CallFacts:
         self._arch = arch
         self._calibrated = 0.0
         self._unknown: dict[str, float] = {}
-        self._kernels: dict[str, dict[str, Any]] = {}
+        self._kernels: dict[str, KernelDescription] = {}
         self._longest: dict[str, float] = {}
         self.launch_seconds = 0.0
         """The part of the call's modelled time that is launch overhead, in seconds."""
@@ -67,7 +97,7 @@ class CallFacts:
             "profile": result.profile,
         }
 
-    def record(self, seconds: float) -> dict[str, Any]:
+    def record(self, seconds: float) -> CallDescription:
         """The fields of a call's record that describe a modelled time of so many seconds."""
         return {
             "launch_seconds": self.launch_seconds,
@@ -83,13 +113,13 @@ class CallFacts:
         reasons = {OPERATORS: seconds - launches, **self._unknown}
         return max(reasons, key=lambda reason: reasons[reason])
 
-    def described(self) -> list[dict[str, Any]]:
+    def described(self) -> list[KernelDescription]:
         """Returns the kernels, the slowest first. Only the slowest keeps its profile."""
         kernels = sorted(self._kernels.values(), key=lambda entry: -entry["seconds"])
         return [entry if i == 0 else {**entry, "profile": {}} for i, entry in enumerate(kernels)]
 
 
-def describe_kernel(kernel: Kernel) -> dict[str, Any]:
+def describe_kernel(kernel: Kernel) -> KernelDescription:
     """Returns what the compiler reported about a kernel, with the field names of `KernelFacts`."""
     return {
         "name": kernel.name,
@@ -118,7 +148,7 @@ def describe_launch(
     block: tuple[int, int, int],
     lds: int,
     result: LaunchResult,
-) -> dict[str, object]:
+) -> LaunchDescription:
     """Describes a launch that has ended well, as a JSON value."""
     return {
         "kernel": index,
@@ -127,5 +157,5 @@ def describe_launch(
         "block": list(block),
         "lds": kernel.lds_bytes + lds,
         "seconds": result.seconds,
-        "profile": inert_json(result.profile),  # quotes lines of the candidate's text
+        "profile": inert_object(result.profile),  # quotes lines of the candidate's text
     }

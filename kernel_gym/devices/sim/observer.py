@@ -6,12 +6,13 @@ from typing import Protocol
 
 from kernel_gym.inert import inert_line
 from kernel_gym.sim.engine.engine import UnsupportedInstruction
+from kernel_gym.sim.timing.launch_profile import LaunchDescription
 
 
 class Observer(Protocol):
     """Is called for what happens on a device."""
 
-    def launch(self, launch: dict[str, object], clock: float) -> None:
+    def launch(self, launch: LaunchDescription, clock: float) -> None:
         """A launch has ended well. The clock counts all modelled seconds so far."""
 
     def fault(self, fault: dict[str, object]) -> None:

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import torch
+from torch._ops import OpOverload
 from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import flop_registry
 
@@ -22,6 +23,9 @@ from kernel_gym.hardware import DeviceSpec
 from kernel_gym.protocol.fields import TensorOnDevice
 from kernel_gym.protocol.operators import read, result_form
 from kernel_gym.tasks.dispatcher import dispatcher_operator, is_word
+
+if TYPE_CHECKING:
+    from kernel_gym.devices.sim.facts import CallFacts
 
 _aten = torch.ops.aten
 _SORTING = OperatorCost(launches=6, passes=10.0)
@@ -43,9 +47,27 @@ Locate = Callable[[TensorOnDevice, bool], torch.Tensor]
 """Returns the tensor in device memory; the flag says whether it may be written."""
 
 
+class OperatorResult(NamedTuple):
+    """A call of an operator with its result.
+
+    Attributes:
+        out: What it returned.
+        tensors: The tensors among its arguments.
+        operator: The operator.
+        given: Its arguments by place.
+        named: Its arguments by name.
+    """
+
+    out: object
+    tensors: list[torch.Tensor]
+    operator: OpOverload
+    given: tuple[object, ...]
+    named: dict[str, object]
+
+
 def run_operator(
     name: str, overload: str, args: Sequence[object], kwargs: Mapping[str, object], locate: Locate
-) -> tuple[Any, list[torch.Tensor], Any, tuple[Any, ...], dict[str, Any]]:
+) -> OperatorResult:
     """Runs an operator on tensors of the device.
 
     Args:
@@ -55,14 +77,11 @@ def run_operator(
         kwargs: Named arguments as JSON.
         locate: Finds tensors.
 
-    Returns:
-        What it returned, the tensors among its arguments, the operator, and its arguments.
-
     Raises:
         RefusedError: There is no such operator, or it failed.
     """
     space, _, short = name.partition("::")
-    operator: Any = dispatcher_operator(short, overload, numbers=True) if space == "aten" else None
+    operator = dispatcher_operator(short, overload, numbers=True) if space == "aten" else None
     if operator is None:
         raise RefusedError(f"there is no operator {name}.{overload}")
     written = _written(operator)
@@ -87,7 +106,7 @@ def run_operator(
         raise RefusedError(f"{name}: a text is no argument of it")
     try:
         with torch.no_grad():
-            return operator(*given, **named), tensors, operator, given, named
+            return OperatorResult(operator(*given, **named), tensors, operator, given, named)
     except (RuntimeError, TypeError, ValueError, NotImplementedError, IndexError) as error:
         raise RefusedError(f"{name}: {error}") from None
 
@@ -109,10 +128,10 @@ class OperatorWork:
 
 def work_of(
     spec: DeviceSpec,
-    operator: Any,
-    given: tuple[Any, ...],
-    named: dict[str, Any],
-    out: Any,
+    operator: OpOverload,
+    given: tuple[object, ...],
+    named: dict[str, object],
+    out: object,
     tensors: Sequence[torch.Tensor],
 ) -> OperatorWork:
     """Returns the modelled cost of an operator (rule 23).
@@ -143,7 +162,11 @@ def work_of(
 
 
 def _cost(
-    operator: Any, given: tuple[Any, ...], named: Mapping[str, Any], out: Any, compute_units: int
+    operator: OpOverload,
+    given: tuple[object, ...],
+    named: Mapping[str, object],
+    out: object,
+    compute_units: int,
 ) -> OperatorCost:
     """Returns the cost of a call. One whose arguments no rule knows costs the most passes."""
     packet = operator.overloadpacket
@@ -177,7 +200,7 @@ class OperatorMemory(Protocol):
     """Whether the call counts nowhere."""
     seconds: float
     spec: DeviceSpec
-    used: Any
+    used: CallFacts
     orders: Orders
 
     def tensor(self, described: TensorOnDevice, written: bool = False) -> torch.Tensor:
@@ -188,10 +211,10 @@ def execute_operator(
     gpu: OperatorMemory,
     name: str,
     overload: str,
-    args: list[Any],
-    kwargs: dict[str, Any],
+    args: list[object],
+    kwargs: dict[str, object],
     places: tuple[TensorOnDevice, ...] | None,
-) -> Any:
+) -> object:
     """Runs an operator of PyTorch on device memory and charges its time (rule 23).
 
     Args:
@@ -214,8 +237,7 @@ def execute_operator(
         raise RefusedError(
             f"the operator {name} is refused on device tensors: {why}do the work in your kernel"
         )
-    out, tensors, *called = run_operator(name, overload, args, kwargs, gpu.tensor)
-    operator, given, named = called
+    out, tensors, operator, given, named = run_operator(name, overload, args, kwargs, gpu.tensor)
     gpu.used.launch_seconds += gpu.spec.launch_seconds
     seconds = work_of(gpu.spec, operator, given, named, out, tensors).seconds
     gpu.seconds += seconds
@@ -299,7 +321,7 @@ def _text(forms: Sequence[tuple[tuple[int, ...], torch.dtype]]) -> str:
     return ", ".join(texts)[:200] or "nothing"
 
 
-def _written(operator: Any) -> set[str]:
+def _written(operator: OpOverload) -> set[str]:
     arguments = operator._schema.arguments
     return {a.name for a in arguments if a.alias_info is not None and a.alias_info.is_write}
 

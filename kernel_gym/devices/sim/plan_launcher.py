@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-from typing import Any
 
 import torch
 
@@ -175,7 +174,7 @@ class SimPlanLauncher:
             raise RefusedError(f"tensor argument {buffer.number} does not have {buffer.size} bytes")
         return address
 
-    def _do(self, step: PlanStep, kernels: list[int]) -> Any:
+    def _do(self, step: PlanStep, kernels: list[int]) -> object:
         """Executes a step. Returns the form of an operator's results that have no place."""
         if isinstance(step, LaunchStep):
             values = [put_references(a.data, a.references, self._address) for a in step.arguments]
@@ -196,10 +195,10 @@ class SimPlanLauncher:
             self._upload(step)
         return None
 
-    def _operator(self, step: TorchOperatorStep) -> Any:
+    def _operator(self, step: TorchOperatorStep) -> object:
         args, kwargs = operator_arguments(step.arguments)
 
-        def place(number: int) -> dict[str, Any]:
+        def place(number: int) -> dict[str, object]:
             return self._tensor(step.tensors[number]).to_json()
 
         results = None if step.results is None else tuple(map(self._tensor, step.results))

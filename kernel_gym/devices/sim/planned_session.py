@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import torch
 
@@ -48,7 +48,7 @@ from kernel_gym.plans.write import write_plan
 from kernel_gym.protocol import device as device_messages
 from kernel_gym.protocol import worker as messages
 from kernel_gym.protocol.fields import ELEMENT_TYPES
-from kernel_gym.protocol.request import Request, encode
+from kernel_gym.protocol.request import Request, decode_answer, encode
 from kernel_gym.sandbox.channel import ChannelError, ChannelMessage, ChannelTimeout
 from kernel_gym.tasks.embedded import waits_by_compiler
 from kernel_gym.tasks.problem import Value
@@ -144,7 +144,7 @@ class PlannedSession(SimSession):
             return failed
         plan = recorded.plan
 
-        def collect(done: dict[str, object], buffers: dict[str, int]) -> Call | Failed:
+        def collect(done: device_messages.PlanDone, buffers: dict[str, int]) -> Call | Failed:
             return self._collect(_described(plan, done), inputs, dims, buffers, believed)
 
         begin = device_messages.BeginCall(
@@ -214,7 +214,7 @@ class PlannedSession(SimSession):
                 plan,
                 inputs,
                 dims,
-                lambda done, _: ExecutedPlan(done["form"], self._values(view, done["buffers"])),
+                lambda done, _: ExecutedPlan(done.form, self._values(view, done.buffers)),
             )
 
         return execute if self._task.problem.recorded else None
@@ -226,19 +226,19 @@ class PlannedSession(SimSession):
         # A plan that depends on values holds for this call alone.
         if not plan.depends_on_values:
             inputs = tuning_inputs(self._task.problem, inputs, dims)
-        return self._look(plan, inputs, dims, lambda done, _: sum(done["seconds"][first:]))
+        return self._look(plan, inputs, dims, lambda done, _: sum(done.seconds[first:]))
 
     def _look(
         self,
         plan: LaunchPlan,
         inputs: Mapping[str, Value],
         dims: Mapping[str, int],
-        look: Callable[[dict[str, Any], dict[str, int]], Result],
+        look: Callable[[device_messages.PlanDone, dict[str, int]], Result],
     ) -> Result | Failed:
         """Executes a plan for a question of host code: it counts nowhere."""
 
-        def collect(done: dict[str, Any], buffers: dict[str, int]) -> Result | Failed:
-            fault = self._ask_device(device_messages.EndCall())["fault"]
+        def collect(done: device_messages.PlanDone, buffers: dict[str, int]) -> Result | Failed:
+            fault = self._end_call().fault
             return self._worker.fail(describe_fault(fault)) if fault else look(done, buffers)
 
         begin = device_messages.BeginCall(False, Audit.OFF, self._waits_by_compiler, True)
@@ -258,7 +258,7 @@ class PlannedSession(SimSession):
         inputs: Mapping[str, Value],
         dims: Mapping[str, int],
         begin: device_messages.BeginCall,
-        collect: Callable[[dict[str, Any], dict[str, int]], Result | Failed],
+        collect: Callable[[device_messages.PlanDone, dict[str, int]], Result | Failed],
     ) -> Result | Failed:
         """Executes a plan on fresh device copies of the inputs.
 
@@ -280,7 +280,7 @@ class PlannedSession(SimSession):
                 result: Result | Failed = self._failed(done, begin)
             else:
                 result = collect(done, buffers)
-            owned = [] if isinstance(done, Failed) else done["owned"]
+            owned = [] if isinstance(done, Failed) else done.owned
             for address in (*buffers.values(), *outputs, *owned):
                 self._ask_device(device_messages.Free(address))
         except DeviceLostError as error:
@@ -292,12 +292,12 @@ class PlannedSession(SimSession):
 
         A fault ends the session. So does everything else in a call that counts.
         """
-        fault = self._ask_device(device_messages.EndCall())["fault"]
+        fault = self._end_call().fault
         if fault:
             return self._worker.fail(describe_fault(fault))
         return failed if begin.noop or begin.tuning else self._worker.fail(failed)
 
-    def _run(self, plan: LaunchPlan, addresses: list[int]) -> dict[str, Any] | Failed:
+    def _run(self, plan: LaunchPlan, addresses: list[int]) -> device_messages.PlanDone | Failed:
         """Lets the simulated GPU execute a plan and charges its time to the candidate."""
         header, codes, constants = write_plan(plan)
         request, _ = encode(device_messages.RunPlan(header, addresses, b"", b""))
@@ -313,7 +313,7 @@ class PlannedSession(SimSession):
             self._worker.charge(meter)
         if "error" in answer:
             return Failed(_kind(answer["kind"]), answer["error"])
-        return answer
+        return decode_answer(device_messages.PlanDone, answer)
 
 
 def _kind(error: str) -> FailureKind:
@@ -321,12 +321,12 @@ def _kind(error: str) -> FailureKind:
     return FailureKind.COMPILE if compiling else FailureKind.RUNTIME
 
 
-def _described(plan: LaunchPlan, done: Mapping[str, Any]) -> dict[str, Any]:
+def _described(plan: LaunchPlan, done: device_messages.PlanDone) -> dict[str, object]:
     """Describes the outputs of a plan as a worker describes what a candidate returns."""
-    return {"outputs": [_output(output, done["buffers"]) for output in plan.outputs]}
+    return {"outputs": [_output(output, done.buffers) for output in plan.outputs]}
 
 
-def _output(output: BufferView | WrongOutput, buffers: list[int]) -> dict[str, Any]:
+def _output(output: BufferView | WrongOutput, buffers: list[int]) -> dict[str, object]:
     if isinstance(output, WrongOutput):
         return {"wrong": output.text}
     form = {"shape": list(output.shape), "strides": list(output.strides), "dtype": output.dtype}

@@ -16,7 +16,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import torch
 
@@ -51,7 +50,7 @@ from kernel_gym.devices.sim.outputs import read_outputs
 from kernel_gym.devices.sim.read_facts import read_kernels
 from kernel_gym.devices.sim.worker import SimWorkerHandle
 from kernel_gym.protocol import device as device_messages
-from kernel_gym.protocol.request import Request, encode
+from kernel_gym.protocol.request import Request, decode_answer, encode
 from kernel_gym.records import KernelFacts
 from kernel_gym.sandbox.channel import ChannelError
 from kernel_gym.sandbox.confine import WorkerLimits
@@ -182,7 +181,7 @@ class SimSession(ABC):
         return SimWorkerHandle(self._child, None, self._budget, self._note)
 
     @property
-    def confinement(self) -> dict[str, Any]:
+    def confinement(self) -> dict[str, object]:
         """The barriers around the worker, which are active and which are missing."""
         assert self._child
         return self._confinement
@@ -248,7 +247,8 @@ class SimSession(ABC):
         if "_device" not in self.__dict__:
             return ()
         try:
-            return read_kernels(self._ask_device(device_messages.ReadFacts())["kernels"])
+            answer = self._ask_device(device_messages.ReadFacts())
+            return read_kernels(decode_answer(device_messages.CompiledFacts, answer).kernels)
         except DeviceLostError:  # no verdict depends on the facts
             return ()
 
@@ -275,22 +275,19 @@ class SimSession(ABC):
     def _place_outputs(self, dims: Mapping[str, int]) -> list[int]:
         """Allocates the outputs that HIP launchers write to."""
         sketched = sketched_outputs(self._task.problem, dims).items()
-        return [
-            self._allocate(like.nbytes, tensor_label("output", name, like))
-            for name, like in sketched
-        ]
+        return [self._allocate(one.nbytes, tensor_label("output", n, one)) for n, one in sketched]
 
     def _collect(
         self,
-        answer: dict[str, Any] | Failed,
+        answer: dict[str, object] | Failed,
         inputs: Mapping[str, Value],
         dims: Mapping[str, int],
         buffers: dict[str, int],
         believed: bool = False,
     ) -> Call | Failed:
-        record = self._ask_device(device_messages.EndCall())
-        if record["fault"]:
-            return self._worker.fail(describe_fault(record["fault"]))
+        record = self._end_call()
+        if record.fault:
+            return self._worker.fail(describe_fault(record.fault))
         if isinstance(answer, Failed):
             return answer
         inputs_at = {
@@ -308,36 +305,37 @@ class SimSession(ABC):
                 )
                 outputs = read()
                 others: tuple[OutputTensor, ...] = ()
-                if record["other_order"]:
+                if record.other_order:
                     self._ask_device(device_messages.SwapOrders())
                     others = read()
                     self._ask_device(device_messages.SwapOrders())
         except BadAnswerError as error:
             return self._worker.fail(Failed(FailureKind.RUNTIME, str(error)))
-        made = record["compiler_fault"]
+        made = record.compiler_fault
         return Call(
             outputs=outputs,
-            seconds=record["seconds"],
-            launches=record["launches"],
+            seconds=record.seconds,
+            launches=record.launches,
             modified_inputs=self._modified(inputs, buffers),
-            retuned=record["tuned"],
-            kernels=read_kernels(record["kernels"]),
-            launch_seconds=record["launch_seconds"],
-            time_factor=None if record["uncalibrated"] else time_factor(),
-            ratio_factor=None if record["uncalibrated"] else ratio_factor(),
-            uncalibrated=record["uncalibrated"],
-            codes=frozenset(record["codes"]),
-            audited=frozenset(record["audited"]),
-            operators=frozenset(record["operators"]),
-            operator_seconds=record["operator_seconds"],
+            retuned=record.tuned,
+            kernels=read_kernels(record.kernels),
+            launch_seconds=record.launch_seconds,
+            time_factor=None if record.uncalibrated else time_factor(),
+            ratio_factor=None if record.uncalibrated else ratio_factor(),
+            uncalibrated=record.uncalibrated,
+            codes=frozenset(record.codes),
+            audited=frozenset(record.audited),
+            operators=frozenset(record.operators),
+            operator_seconds=record.operator_seconds,
             compiler_fault=describe_fault(made).message if made else "",
             other_outputs=others,
         )
 
     def _locate(self, address: int, size: int) -> int | None:
         """Returns the start of the live allocation that contains a whole range, or None."""
-        allocation = self._ask_device(device_messages.Locate(address, size))["allocation"]
-        return allocation and allocation["start"]
+        answer = self._ask_device(device_messages.Locate(address, size))
+        allocation = decode_answer(device_messages.LocatedAllocation, answer).allocation
+        return None if allocation is None else allocation["start"]
 
     def _modified(self, inputs: Mapping[str, Value], buffers: dict[str, int]) -> tuple[str, ...]:
         changed = []
@@ -358,7 +356,7 @@ class SimSession(ABC):
             raise WorkloadTooLargeError(
                 f"a workload does not fit the simulated device: {answer['error']}"
             )
-        return answer["address"]
+        return decode_answer(device_messages.Allocated, answer).address
 
     def _view(self, address: int, size: int) -> torch.Tensor:
         """Returns bytes of the device's memory, uint8 [size]."""
@@ -367,7 +365,12 @@ class SimSession(ABC):
         offset = address - sim_memory.ARENA_BASE
         return torch.frombuffer(self._memory, dtype=torch.uint8, count=size, offset=offset)
 
-    def _ask_device(self, request: Request) -> dict[str, Any]:
+    def _end_call(self) -> device_messages.CallRecord:
+        return decode_answer(
+            device_messages.CallRecord, self._ask_device(device_messages.EndCall())
+        )
+
+    def _ask_device(self, request: Request) -> Mapping[str, object]:
         device = self._device
         limit = LOST_SECONDS if self._worker.dead else DEVICE_SECONDS
         meter = self._worker.meter(limit, short=True)

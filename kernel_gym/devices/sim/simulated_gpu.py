@@ -46,6 +46,7 @@ from kernel_gym.sim.engine.faults import AUDIT_KINDS, COMPILER_KINDS
 from kernel_gym.sim.engine.host_calls import BUFFER_BYTES, HOST_CALL_ARGUMENT, HostCalls, Write
 from kernel_gym.sim.engine.kernarg import Dim3
 from kernel_gym.sim.engine.launch_result import MAX_KEPT_BYTES
+from kernel_gym.sim.timing.launch_profile import LaunchDescription
 
 INLINE_ASSEMBLER = b"#ASMSTART"
 """LLVM writes this before inline assembler, which has waits of its own."""
@@ -97,7 +98,7 @@ class SimulatedGpu:
         """Numbers of the kernels that plans have loaded, by code, name and shared memory."""
         self.planned_data: dict[bytes, bytes] = {}
         """The first values of all variables of the code that plans have loaded."""
-        self.findings: dict[tuple[str, ...], dict[str, Any]] = {}
+        self.findings: dict[tuple[str, ...], dict[str, object]] = {}
         """Findings in launches that continued."""
         self._owned: set[int] = set()
         self.print_to: Write | None = None
@@ -140,12 +141,12 @@ class SimulatedGpu:
         self._samples.begin(tuning, samples, again=self.audit is Audit.AGAIN)
         self.before += self.seconds
         self.seconds = 0.0
-        self.launches: list[dict[str, Any]] = []
+        self.launches: list[LaunchDescription] = []
         self.used = CallFacts(self.spec.arch)
         self._audits.begin(self.audit)
         self.orders.begin()
-        self.fault: dict[str, Any] | None = None
-        self.compiler_fault: dict[str, Any] | None = None
+        self.fault: dict[str, object] | None = None
+        self.compiler_fault: dict[str, object] | None = None
         self.host_reads = 0
         self.computed: set[str] = set()
         self.operator_seconds = 0.0
@@ -214,7 +215,10 @@ class SimulatedGpu:
     def locate(self, address: int, size: int) -> Answer:
         """Finds the live allocation that holds a range whole."""
         piece = self.arena.locate(address, size)
-        return messages.LocatedAllocation(asdict(piece) if piece else None)
+        if piece is None:
+            return messages.LocatedAllocation(None)
+        place = messages.AllocatedRange(start=piece.start, size=piece.size, label=piece.label)
+        return messages.LocatedAllocation(place)
 
     def load(self, name: str | None, shared: int | None, code: bytes) -> Answer:
         """Decodes a kernel. The answer describes its arguments and the resources that it uses.
@@ -357,15 +361,15 @@ class SimulatedGpu:
                 self.observer.fault(self.fault)
             raise RefusedError(result.fault.message)
 
-    def _note(self, launch: dict[str, object]) -> None:
+    def _note(self, launch: LaunchDescription) -> None:
         if self.observer:
             self.observer.launch(launch, self.before + self.seconds)
         else:
             self.launches.append(launch)
 
-    def _find(self, finding: dict[str, Any]) -> None:
+    def _find(self, finding: dict[str, object]) -> None:
         """Keeps a finding, once for each place."""
-        place = tuple(finding[key] for key in ("kind", "kernel", "source", "other_source"))
+        place = tuple(str(finding[key]) for key in ("kind", "kernel", "source", "other_source"))
         if self.findings.setdefault(place, finding) is finding and self.observer:
             self.observer.finding(finding)
 

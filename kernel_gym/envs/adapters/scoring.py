@@ -10,7 +10,7 @@ import asyncio
 import os
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import Any
+from typing import Protocol, TypedDict
 
 from kernel_gym.envs.sessions import Sessions
 from kernel_gym.episodes.reply import extract_source
@@ -19,6 +19,19 @@ from kernel_gym.episodes.session import Step
 EXECUTOR, DEVICE, REWARD = "KERNEL_GYM_EXECUTOR", "KERNEL_GYM_DEVICE", "KERNEL_GYM_REWARD"
 """Environment variables: the name of an executor or the URL of a service (default `local`), a
 device (default `auto`), and a reward (default `kernel-opt`)."""
+
+
+class RowColumns(TypedDict, total=False):
+    """Columns of a dataset's row that every adapter knows. There may be others."""
+
+    seed: int | None
+    """The seed of unseen workloads and data."""
+
+
+class ReplyMessage(Protocol):
+    """A reply as an object."""
+
+    content: object
 
 
 @cache
@@ -86,7 +99,7 @@ def facts(step: Step) -> dict[str, object]:
     }
 
 
-def text_of(message: Any) -> str:
+def text_of(message: str | Mapping[str, object] | ReplyMessage) -> str:
     """The text of a reply, which is a text, a message, or an object with `content`."""
     if isinstance(message, str):
         return message

@@ -41,7 +41,7 @@ class SkyRLKernelEnv(BaseTextEnv):
 
     def __init__(
         self,
-        env_config: Any = None,
+        env_config: object = None,
         extras: Mapping[str, Any] | None = None,
         sessions: Sessions | None = None,
     ) -> None:

@@ -12,14 +12,29 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any
+from enum import Enum
+from typing import Protocol
 
-from kernel_gym.envs.adapters.scoring import score
+from kernel_gym.envs.adapters.scoring import RowColumns, score
 from kernel_gym.envs.sessions import Sessions
 
 
+class SlimeSample(Protocol):
+    """The used part of slime's samples."""
+
+    response: str
+    label: str
+    """The task id."""
+    metadata: RowColumns | None
+    status: Enum
+    remove_sample: bool
+
+
 async def custom_rm(
-    args: object, sample: object, sessions: Sessions | None = None, **_: object
+    args: object,
+    sample: SlimeSample | Sequence[SlimeSample],
+    sessions: Sessions | None = None,
+    **_: object,
 ) -> float | list[float | None] | None:
     """The reward of a sample, or the list of those of a group.
 
@@ -36,8 +51,8 @@ async def custom_rm(
     return await _reward(sample, sessions)
 
 
-async def _reward(sample: Any, sessions: Sessions | None) -> float | None:
-    metadata = sample.metadata or {}
+async def _reward(sample: SlimeSample, sessions: Sessions | None) -> float | None:
+    metadata: RowColumns = sample.metadata or {}
     step = await score(sample.response, sample.label, metadata.get("seed"), sessions)
     if step.reward is None:
         sample.remove_sample = True

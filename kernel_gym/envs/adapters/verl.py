@@ -21,7 +21,7 @@ from uuid import uuid4
 from verl.tools.base_tool import BaseTool
 from verl.tools.schemas import OpenAIFunctionToolSchema, ToolResponse
 
-from kernel_gym.envs.adapters.scoring import facts, process_sessions, score
+from kernel_gym.envs.adapters.scoring import RowColumns, facts, process_sessions, score
 from kernel_gym.envs.sessions import Sessions
 from kernel_gym.episodes.reply import extract_source
 from kernel_gym.episodes.session import EpisodeSession, MaskedEvaluation
@@ -46,7 +46,7 @@ async def compute_score(
     data_source: str,
     solution_str: str,
     ground_truth: str,
-    extra_info: dict[str, Any] | None = None,
+    extra_info: RowColumns | None = None,
     **_: object,
 ) -> dict[str, object]:
     """The reward of one reply.
@@ -64,8 +64,8 @@ async def compute_score(
         MaskedEvaluation: The machine failed in every try.
         UnknownName: There is no such task; the message has near matches.
     """
-    seed = (extra_info or {}).get("seed")
-    step = await score(solution_str, ground_truth, seed)
+    columns: RowColumns = extra_info or {}
+    step = await score(solution_str, ground_truth, columns.get("seed"))
     return {"score": step.number(), **facts(step)}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from kernel_gym.imports.authoring.space import SizeSpace
 from kernel_gym.imports.authoring.tracer import CodeError
@@ -13,6 +13,9 @@ from kernel_gym.imports.traced.code import Code, drawn_directly, needed_nodes, w
 from kernel_gym.imports.traced.file import AxisText, Draft
 from kernel_gym.imports.traced.graph import GraphError
 from kernel_gym.imports.traced.template import NodeTemplate
+
+if TYPE_CHECKING:
+    from kernel_gym.imports.tracing.evidence import Spread
 
 _CATEGORIES = {
     "Attention": "scaled_dot_product",
@@ -39,7 +42,7 @@ _FEW = 64
 def make_draft(
     name: str,
     space: SizeSpace,
-    spreads: Mapping[str, Mapping[str, object]],
+    spreads: Mapping[str, Spread],
     source: str,
     train: Mapping[str, Sequence[Mapping[str, int]]],
     production: Mapping[str, Sequence[Mapping[str, int]]],
@@ -99,7 +102,7 @@ def used_arguments(space: SizeSpace) -> list[NodeTemplate]:
 def _draws(
     space: SizeSpace,
     arguments: Sequence[NodeTemplate],
-    spreads: Mapping[str, Mapping[str, object]],
+    spreads: Mapping[str, Spread],
     taken: frozenset[str],
     real: bool,
 ) -> tuple[Code, dict[str, str]]:
@@ -125,7 +128,7 @@ def _is_statistic(name: str) -> bool:
     return name.endswith(("running_mean", "running_var"))
 
 
-def _parameter(node: NodeTemplate, spread: Mapping[str, Any]) -> str:
+def _parameter(node: NodeTemplate, spread: Spread) -> str:
     """Returns the expression that draws a parameter like the original's, but not trivial."""
     shape = f"({', '.join(node.shape or ())}{',' * (len(node.shape or ()) == 1)})"
     tail = f"{shape}, torch.{node.dtype}, generator)"
@@ -151,7 +154,7 @@ def _parameter(node: NodeTemplate, spread: Mapping[str, Any]) -> str:
     return f"values.around({round(mean, 6)}, {round(std, 6)}, {tail}"
 
 
-def _is_unset(mean: float, std: float, spread: Mapping[str, Any]) -> bool:
+def _is_unset(mean: float, std: float, spread: Spread) -> bool:
     """Whether a parameter is memory that was only reserved."""
     usual = abs(mean) + std < _MAX_SPREAD and (spread.get("constant", True) or std > _MIN_SPREAD)
     return bool(spread.get("unset")) or not usual

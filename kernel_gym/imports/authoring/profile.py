@@ -99,7 +99,7 @@ def _command(*words: str) -> str:
     return " ".join(map(shlex.quote, ["kernel-gym", "new", *words]))
 
 
-def _shape(one: dict[str, Any], number: int, fixed: int | None = None) -> str:
+def _shape(one: dict[str, object], number: int, fixed: int | None = None) -> str:
     """Returns an input as text.
 
     Args:
@@ -122,22 +122,22 @@ def _sizes(one: dict[str, Any]) -> list[int]:
     return [size for size in one.get("shape") or [] if isinstance(size, int)]
 
 
-def _widths(inputs: list[dict[str, Any]]) -> set[int]:
+def _widths(inputs: list[dict[str, object]]) -> set[int]:
     """Returns the last sizes of real inputs: widths of features, which parameters share."""
     return {_sizes(one)[-1] for one in inputs if _sizes(one) and not _is_index(one)}
 
 
-def _is_index(one: dict[str, Any]) -> bool:
+def _is_index(one: dict[str, object]) -> bool:
     return isinstance(one.get("below"), int)
 
 
-def _fixed(one: dict[str, Any], widths: set[int]) -> int:
+def _fixed(one: dict[str, object], widths: set[int]) -> int:
     """Returns how many of the last sizes of an input stay: the width, of indices if it is one."""
     sizes = _sizes(one)
     return int(bool(sizes) and (not _is_index(one) or sizes[-1] in widths))
 
 
-def _axes(inputs: list[dict[str, Any]], fixed: list[int]) -> str:
+def _axes(inputs: list[dict[str, object]], fixed: list[int]) -> str:
     """Returns a size for each distinct dimension that has a name; equal sizes are one axis."""
     pairs = zip(inputs, fixed, strict=True)
     sizes = {s for one, last in pairs for s in _sizes(one)[: len(_sizes(one)) - last]}

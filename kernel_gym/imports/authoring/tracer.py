@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import torch
 
@@ -14,6 +14,9 @@ from kernel_gym.inert import inert_line
 from kernel_gym.sandbox.channel import ChannelError, ChannelTimeout
 from kernel_gym.sandbox.confine import WorkerLimits
 from kernel_gym.sandbox.spawn import Child, shared_template
+
+if TYPE_CHECKING:
+    from kernel_gym.imports.tracing.evidence import Spread
 
 TIMEOUT_SECONDS = 120.0
 """Host seconds that one request may take: work and idle time, without waits for a processor."""
@@ -67,14 +70,17 @@ class Tracer:
         except GraphError as error:
             raise CodeError(str(error)) from None
 
-    def spreads(self, sizes: Mapping[str, int], train: bool) -> dict[str, dict[str, object]]:
+    def spreads(self, sizes: Mapping[str, int], train: bool) -> dict[str, Spread]:
         """Returns the statistics of the values that the code starts with.
 
         Raises:
-            CodeError: It fails.
+            CodeError: It fails, or answers with something else.
         """
         header, _ = self._ask("spreads", sizes=dict(sizes), train=train)
-        return header["spreads"]
+        spreads = header.get("spreads")
+        if not isinstance(spreads, dict):
+            raise CodeError("the tracer's answer is malformed: it has no spreads")
+        return spreads
 
     def run(
         self, sizes: Mapping[str, int], train: bool, values: Mapping[str, torch.Tensor]
@@ -93,16 +99,21 @@ class Tracer:
         ]
         header, buffers = self._ask("run", *data, sizes=dict(sizes), train=train, values=described)
         try:
-            pairs = zip(header["outputs"], buffers, strict=True)
+            outputs = header["outputs"]
+            if not isinstance(outputs, list):
+                raise TypeError("its outputs are no list")
+            pairs = zip(outputs, buffers, strict=True)
             return [_tensor(one, buffer) for one, buffer in pairs]
         except (KeyError, TypeError, ValueError, RuntimeError) as error:
             raise CodeError(f"the tracer's answer is malformed: {inert_line(str(error))}") from None
 
-    def _ask(self, verb: str, *buffers: bytes, **fields: object) -> tuple[dict[str, Any], Any]:
+    def _ask(
+        self, verb: str, *buffers: bytes, **fields: object
+    ) -> tuple[dict[str, object], tuple[bytes, ...]]:
         return _asked(self._child, verb, *buffers, **fields)
 
 
-def ask_once(verb: str, **fields: object) -> dict[str, Any]:
+def ask_once(verb: str, **fields: object) -> dict[str, object]:
     """Asks a new tracer one thing and returns its answer, which may be forged.
 
     Raises:
@@ -122,7 +133,7 @@ def _fork() -> Child:
 
 def _asked(
     child: Child, verb: str, *buffers: bytes, **fields: object
-) -> tuple[dict[str, Any], Any]:
+) -> tuple[dict[str, object], tuple[bytes, ...]]:
     meter = Meter(child.pid, None, TIMEOUT_SECONDS, None)
     try:
         message = child.channel.request({"do": verb, **fields}, *buffers, timeout=meter.patience)

@@ -180,7 +180,7 @@ class _Writer:
         self._check_against_original(problem)
         return text
 
-    def _points_of(self, space: SizeSpace, probe: Problem) -> dict[str, Any]:
+    def _points_of(self, space: SizeSpace, probe: Problem) -> dict[str, object]:
         """Returns the sizes of workloads at both scales.
 
         Raises:

@@ -69,7 +69,7 @@ class ArenaReader:
             except CheckoutError as error:
                 yield Unsupported(task, category, f"unreadable: {error}")
 
-    def prepare(self, checkout: Path, found: FoundTask, bench: ConfinedRunner) -> dict[str, Any]:
+    def prepare(self, checkout: Path, found: FoundTask, bench: ConfinedRunner) -> dict[str, object]:
         """Records the calls of its correctness tests, or traces its module.
 
         Raises:

@@ -11,7 +11,6 @@ import ast
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from kernel_gym.imports.readers.base import (
     ConfinedRunner,
@@ -77,7 +76,7 @@ def _form(folder: Path) -> str:
     return "; it is a program with a main function" if any(map(_MAIN.search, texts)) else ""
 
 
-def prepare_module(checkout: Path, found: FoundTask, bench: ConfinedRunner) -> dict[str, Any]:
+def prepare_module(checkout: Path, found: FoundTask, bench: ConfinedRunner) -> dict[str, object]:
     """Records the inputs of a module and traces it at many sizes.
 
     Raises:

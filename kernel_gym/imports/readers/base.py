@@ -139,7 +139,7 @@ class Reader(Protocol):
     def entries(self, checkout: Path) -> Iterator[FoundTask | Unsupported]:
         """Yields every task of a checkout. A file that cannot be read is `Unsupported`."""
 
-    def prepare(self, checkout: Path, found: FoundTask, bench: ConfinedRunner) -> dict[str, Any]:
+    def prepare(self, checkout: Path, found: FoundTask, bench: ConfinedRunner) -> dict[str, object]:
         """Runs what the problem needs to know about a task, such as its recorded calls.
 
         Returns:

@@ -12,7 +12,7 @@ from kernel_gym.imports.readers.fastkernels_stated import CLASSES
 def class_of(
     stem: str,
     classes: Mapping[str, ast.ClassDef],
-    scenarios: Sequence[Mapping[str, Any]] | None = None,
+    scenarios: Sequence[Mapping[str, object]] | None = None,
 ) -> ast.ClassDef | None:
     """Returns the class of an operation, or None.
 

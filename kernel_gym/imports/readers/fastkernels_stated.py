@@ -24,11 +24,11 @@ _PIXELS = {"dim": 32, "freqs_for": "pixel", "max_freq": 256}
 _TIMES = {"dim": 64, "freqs_for": "lang"}
 
 
-def _rotary(given: Mapping[str, Any]) -> dict[str, Any]:
+def _rotary(given: Mapping[str, object]) -> dict[str, object]:
     return {"class": "OasisRotaryEmbedding", "given": dict(given)}
 
 
-LEFT_OUT: Mapping[str, Mapping[str, Any]] = {
+LEFT_OUT: Mapping[str, Mapping[str, object]] = {
     "ada_layer_norm_continuous": {"conditioning_embedding_dim": 3072, "elementwise_affine": False},
     "conv2d": {"out_channels": 1, "kernel_size": 1},
     "embedding": {"num_embeddings": 128256, "embedding_dim": 4096},
@@ -107,7 +107,7 @@ def inner_sizes(init: Mapping[str, Any]) -> list[int]:
     return [n for name, n in known.items() if name in _INNER and type(n) is int]
 
 
-def from_shape(inputs: Mapping[str, Any], missing: set[str]) -> dict[str, int]:
+def from_shape(inputs: Mapping[str, object], missing: set[str]) -> dict[str, int]:
     """Returns parameters that the registry leaves out and a shape shows.
 
     The shape is that of the input `x` or `hidden_states`, else of the first real input. Images have
@@ -152,7 +152,7 @@ def bound_of(name: str, call: Call) -> int:
     return next((one for one in bounds if type(one) is int), _TIMESTEPS.get(name, 2))
 
 
-def lengths(inputs: Mapping[str, Any]) -> dict[str, int]:
+def lengths(inputs: Mapping[str, object]) -> dict[str, int]:
     """Returns the end of the only sequence, for each input that holds the limits of one sequence.
 
     Such an input is named `cu_seqlens...` and has two elements: zero and the longest length, which

@@ -77,7 +77,7 @@ class HalvesReader:
             category = self._category(path, facts)
             yield self._entry(checkout, name, path.stem, category, facts)
 
-    def prepare(self, checkout: Path, found: FoundTask, bench: ConfinedRunner) -> dict[str, Any]:
+    def prepare(self, checkout: Path, found: FoundTask, bench: ConfinedRunner) -> dict[str, object]:
         """Records the calls of its tests."""
         name = found.details["file"]
         halves = split_halves(name, read_text(checkout, name))

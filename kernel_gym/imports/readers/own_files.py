@@ -98,7 +98,7 @@ class OwnReader:
         files = dict.fromkeys((self.file, script, *beside))
         yield FoundTask(name, category, mode, tuple(files), details)
 
-    def prepare(self, checkout: Path, found: FoundTask, bench: ConfinedRunner) -> dict[str, Any]:
+    def prepare(self, checkout: Path, found: FoundTask, bench: ConfinedRunner) -> dict[str, object]:
         """Records the calls that the tests make."""
         details = found.details
         options = {

@@ -35,7 +35,7 @@ def record(
     mode: Mode,
     files: Mapping[str, bytes],
     options: Mapping[str, object],
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Records the calls of a task and states its workloads.
 
     Args:
@@ -79,7 +79,7 @@ def record(
 
 def without_workloads(
     data: Mapping[str, Any], workloads: Sequence[Mapping[str, int]]
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Returns a record without the workloads of such sizes.
 
     Args:

@@ -12,7 +12,6 @@ import json
 import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 from kernel_gym.imports.readers.base import (
     CheckoutError,
@@ -28,7 +27,7 @@ from kernel_gym.tasks.problem import Problem
 
 _TRACED = "problem.py"
 MAX_CONFIGURATIONS = 64
-Configuration = dict[str, dict[str, Any]]
+Configuration = dict[str, dict[str, object]]
 """The arguments of `get_inputs` under "inputs" and those of the class under "init"."""
 
 

@@ -10,7 +10,6 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from kernel_gym.imports.readers.base import CheckoutError, read_text
 
@@ -110,7 +109,7 @@ def _of_functions(
         yield ListedTask(task.file, own, "", "", task.description)
 
 
-def _rows(checkout: Path, name: str) -> list[Mapping[str, Any]]:
+def _rows(checkout: Path, name: str) -> list[Mapping[str, object]]:
     text = read_text(checkout, name)
     try:
         rows = json.loads(text)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import yaml
 
@@ -20,7 +19,7 @@ _NO_YAML = (yaml.YAMLError, AttributeError, LookupError, RecursionError, TypeErr
 """Errors of PyYAML. It leaves those of a date, a number or a flag that is none as they are."""
 
 
-def read_keys(folder: Path, name: str) -> dict[str, Any]:
+def read_keys(folder: Path, name: str) -> dict[str, object]:
     """Returns the values of a YAML file by key.
 
     Args:

@@ -8,7 +8,7 @@ parameters into it by their names, strictly, and calls it. It runs in the candid
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from kernel_gym.imports.traced.file import NotInShapes, sizes_of_shapes
@@ -89,10 +89,13 @@ _kernel_gym_models = {}
 """
 
 
-def _constructor(init: Any) -> tuple[str, str]:
+def _constructor(init: object) -> tuple[str, str]:
     if isinstance(init, dict) and "dict" in init:
         return "()", _text(init)
-    return f"({''.join(f'{_text(one)}, ' for one in init or [])})", "{}"
+    values = init or ()
+    if not isinstance(values, Iterable):
+        raise _NoNumber
+    return f"({''.join(f'{_text(one)}, ' for one in values)})", "{}"
 
 
 def _text(value: object) -> str:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 import torch
+from torch._ops import OpOverload
 from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import flop_registry
 
@@ -33,7 +34,13 @@ class CountedOperations(OperatorMode):
         inner, self._inner_bytes, self._last_bytes = self._inner_bytes, 0, 0
         return inner
 
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_dispatch__(
+        self,
+        func: OpOverload,
+        types: object,
+        args: Sequence[object] = (),
+        kwargs: Mapping[str, object] | None = None,
+    ) -> object:
         """Runs one operator and counts it."""
         out = func(*args, **(kwargs or {}))
         tensors = [leaf for leaf in tree_leaves(out) if isinstance(leaf, torch.Tensor)]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 import torch
+from torch._ops import OpOverload
 from torch.utils._pytree import tree_map, tree_map_only
 
 from kernel_gym.tasks.operator_mode import OperatorMode
@@ -15,7 +16,13 @@ _NARROW = frozenset({torch.float16, torch.bfloat16, torch.float32})
 class InDouble(OperatorMode):
     """Replaces 16- and 32-bit floats by fp64 in arguments and results. 8-bit floats stay."""
 
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_dispatch__(
+        self,
+        func: OpOverload,
+        types: object,
+        args: Sequence[object] = (),
+        kwargs: Mapping[str, object] | None = None,
+    ) -> object:
         """Runs one operator in fp64."""
         args, kwargs = tree_map(_wide_dtype, (args, kwargs or {}))
         out = func(*args, **kwargs)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import weakref
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 import torch
+from torch._ops import OpOverload
 from torch.utils._pytree import tree_leaves, tree_map
 
 from kernel_gym.tasks.operator_mode import OperatorMode
@@ -30,10 +31,14 @@ class BoundedMemory(OperatorMode):
     def __init__(self, most: int = MAX_MEMORY_BYTES) -> None:
         super().__init__()
         self._most, self._held = most, 0
-        self._known: dict[Any, int] = {}
+        self._known: dict[object, int] = {}
 
     def __torch_dispatch__(
-        self, func: Any, types: object, args: Any = (), kwargs: Any = None
+        self,
+        func: OpOverload,
+        types: object,
+        args: Sequence[object] = (),
+        kwargs: Mapping[str, object] | None = None,
     ) -> object:
         """Checks the size of an operator's result and runs it."""
         kwargs = kwargs or {}
@@ -53,7 +58,7 @@ class BoundedMemory(OperatorMode):
                 weakref.finalize(tensor, self._release, size)
         return result
 
-    def _needed(self, func: object, args: object, kwargs: object) -> int:
+    def _needed(self, func: OpOverload, args: object, kwargs: Mapping[str, object]) -> int:
         """Returns the bytes of a result. Operators are repeated often, with equal shapes."""
         key = (func, *map(_described, tree_leaves((args, kwargs))))
         if key not in self._known:
@@ -76,7 +81,11 @@ class PeakMemory(OperatorMode):
         self.peak = self._held = 0
 
     def __torch_dispatch__(
-        self, func: Any, types: object, args: Any = (), kwargs: Any = None
+        self,
+        func: OpOverload,
+        types: object,
+        args: Sequence[object] = (),
+        kwargs: Mapping[str, object] | None = None,
     ) -> object:
         """Runs an operator and counts its results."""
         result = func(*args, **(kwargs or {}))
@@ -94,16 +103,16 @@ class PeakMemory(OperatorMode):
         self._held -= size
 
 
-def _is_on_host(args: object, kwargs: Any) -> bool:
+def _is_on_host(args: object, kwargs: Mapping[str, object]) -> bool:
     tensors = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
     device = kwargs.get("device")
     kinds = {tensor.device.type for tensor in tensors} | (
-        {torch.device(device).type} if device else set()
+        {torch.device(device).type} if isinstance(device, str | torch.device) else set()
     )
     return kinds <= {"cpu"}
 
 
-def _result_bytes(func: Any, args: Any, kwargs: Any) -> int:
+def _result_bytes(func: OpOverload, args: object, kwargs: Mapping[str, object]) -> int:
     """Returns the bytes of an operator's result, or 0 if they depend on values."""
     given, named = tree_map(_as_meta, (args, dict(kwargs)))
     named.pop("generator", None)

@@ -124,7 +124,7 @@ def _steps(
     ending: dict[int, list[int]] = {}
     for number, end in last.items():
         ending.setdefault(end, []).append(number)
-    live: dict[int, Any] = {}
+    live: dict[int, object] = {}
     for number, node in enumerate(graph.nodes):
         if bounded and node.op not in VALUES:
             _require_few_steps(node, live)
@@ -150,7 +150,7 @@ def _require_few_steps(node: Node, live: Mapping[int, object]) -> None:
         raise GraphError(f"{node.op} takes more than {MAX_TENSORS} steps")
 
 
-def _steps_of(name: str, args: list[Any], node: Node, live: Mapping[int, object]) -> int:
+def _steps_of(name: str, args: list[object], node: Node, live: Mapping[int, object]) -> int:
     """Returns the most results or steps of an operator by its sizes and numbers."""
     leaves = tree_leaves([args, _decoded(list(node.kwargs.values()), live)])
     tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
@@ -195,7 +195,7 @@ def _value(
     return _called(node.op, args, kwargs, device)
 
 
-def _called(op: str, args: list[Any], kwargs: dict[str, Any], device: torch.device) -> Any:
+def _called(op: str, args: list[object], kwargs: dict[str, object], device: torch.device) -> object:
     """Calls an operator. Devices are not recorded: all tensors are on that of the arguments."""
     overload = operator(op)
     stated = overload._schema.arguments
@@ -228,7 +228,7 @@ def _decoded(value: object, live: Mapping[int, object]) -> Any:
     raise GraphError(f"found an argument of type {type(value).__name__}")
 
 
-def _special(value: Mapping[str, Any], live: Mapping[int, Any]) -> Any:
+def _special(value: Mapping[str, Any], live: Mapping[int, object]) -> object:
     if "v" in value:
         return live[value["v"]]
     if "float" in value:

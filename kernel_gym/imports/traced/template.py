@@ -32,7 +32,7 @@ class NodeTemplate:
     op: str
     name: str | None
     args: list[Any]
-    kwargs: dict[str, Any]
+    kwargs: dict[str, object]
     shape: tuple[str, ...] | None
     dtype: str | None
     data: list[object] | None = field(default=None)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import inspect
 import keyword
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx import GraphModule
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils._pytree import tree_flatten, tree_map_only, tree_unflatten
 
@@ -39,15 +40,15 @@ class Built:
         doc: The documentation of the module or function.
     """
 
-    function: Any
-    arguments: tuple[tuple[Any, ...], dict[str, Any]]
+    function: Callable[..., object]
+    arguments: tuple[tuple[object, ...], dict[str, object]]
     mode: FakeTensorMode | None
-    graph: Any = None
+    graph: GraphModule | None = None
     values: dict[str, torch.Tensor] = field(default_factory=dict)
     kinds: dict[str, str] = field(default_factory=dict)
     places: dict[str, Any] = field(default_factory=dict)
     doc: str = ""
-    init: Any = None
+    init: object = None
     """The arguments that the class was constructed with: positional ones, or keywords."""
 
     def add(self, name: str, kind: str, value: torch.Tensor, place: object) -> None:
@@ -147,18 +148,18 @@ def _construct(opened: Opened, train: bool) -> _Made:
     if inspect.isclass(target):
         if not issubclass(target, torch.nn.Module):
             raise BuildError(f"{target.__name__} is a class, expected a torch.nn.Module")
-        function, init = _instance(target, opened)
-        function.train(train)
+        module, init = _instance(target, opened)
+        function: Callable[..., object] = module.train(train)
     else:
         function = target
     args, kwargs = _arguments(opened)
     return function, args, kwargs, init
 
 
-_Made = tuple[Any, tuple[Any, ...], dict[str, Any], Any]
+_Made = tuple[Callable[..., object], tuple[object, ...], dict[str, object], object]
 
 
-def _instance(target: type, opened: Opened) -> tuple[Any, Any]:
+def _instance(target: type[torch.nn.Module], opened: Opened) -> tuple[torch.nn.Module, object]:
     if opened.init is not None:
         given = opened.init(**_fitting(opened.init, opened.sizes))
         return (target(**given) if isinstance(given, dict) else target(*given)), given
@@ -178,7 +179,7 @@ def _instance(target: type, opened: Opened) -> tuple[Any, Any]:
     return target(**known), known
 
 
-def _arguments(opened: Opened) -> tuple[tuple[Any, ...], dict[str, Any]]:
+def _arguments(opened: Opened) -> tuple[tuple[object, ...], dict[str, object]]:
     if opened.inputs is None:
         return tuple(_drawn(shape, opened.sizes) for shape in opened.shapes), {}
     values = opened.inputs(**_fitting(opened.inputs, opened.sizes))
@@ -187,7 +188,7 @@ def _arguments(opened: Opened) -> tuple[tuple[Any, ...], dict[str, Any]]:
     return (values,) if isinstance(values, torch.Tensor) else tuple(values), {}
 
 
-def _fitting(function: Any, sizes: dict[str, int]) -> dict[str, int]:
+def _fitting(function: Callable[..., object], sizes: dict[str, int]) -> dict[str, int]:
     """Returns the sizes that a function takes."""
     return {name: sizes[name] for name in inspect.signature(function).parameters if name in sizes}
 
@@ -207,7 +208,8 @@ def _collected(constructed: _Made, mode: FakeTensorMode | None) -> Built:
     function, args, kwargs, init = constructed
     module = isinstance(function, torch.nn.Module)
     args, kwargs = tree_map_only(torch.Tensor, lambda t: t.detach(), (args, kwargs))
-    bound = inspect.signature(function.forward if module else function).bind(*args, **kwargs)
+    called = function.forward if isinstance(function, torch.nn.Module) else function
+    bound = inspect.signature(called).bind(*args, **kwargs)
     arguments = (bound.args, bound.kwargs)
     built = Built(function, arguments, mode, init=init)
     built.doc = (type(function) if module else function).__doc__ or ""
@@ -237,7 +239,7 @@ def _add_attributes(built: Built, path: str, module: torch.nn.Module) -> None:
 
 def _input_names(function: object, bound: inspect.BoundArguments) -> Iterator[tuple[str, int]]:
     """Yields the name and the position, among all leaves, of each tensor in the arguments."""
-    names: list[tuple[str, Any]] = []
+    names: list[tuple[str, object]] = []
     for name, value in bound.arguments.items():
         kind = bound.signature.parameters[name].kind
         if kind is inspect.Parameter.VAR_POSITIONAL:

@@ -5,14 +5,29 @@ A real build fills reserved memory with NaN, so that a parameter which no line w
 
 from __future__ import annotations
 
+from typing import TypedDict
+
 import torch
 
 from kernel_gym.imports.tracing.built import Built
 
 
-def spreads(built: Built) -> dict[str, dict[str, object]]:
+class Spread(TypedDict, total=False):
+    """Statistics of a value: all entries, or none where the value has no such statistics."""
+
+    unset: bool
+    """Whether it holds NaN: memory that was only reserved."""
+    mean: float
+    std: float
+    least: float
+    most: float
+    shape: list[int]
+    constant: bool
+
+
+def spreads(built: Built) -> dict[str, Spread]:
     """Returns mean, standard deviation, least and largest element of each value."""
-    statistics = {}
+    statistics: dict[str, Spread] = {}
     for name, value in built.values.items():
         if not value.numel() or value.is_complex():
             continue

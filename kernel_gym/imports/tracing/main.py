@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypedDict
 
 import torch
 
@@ -24,7 +24,7 @@ MAX_BUFFERS = 4096
 """Most tensors in one request."""
 
 
-def main(fds: list[int], options: dict[str, Any]) -> None:
+def main(fds: list[int], options: dict[str, object]) -> None:
     """Serves the caller over the first descriptor."""
     torch.set_num_threads(1)
     confine.forbid_inspection()
@@ -40,7 +40,15 @@ def main(fds: list[int], options: dict[str, Any]) -> None:
         caller.send(header, *buffers)
 
 
-Answer = tuple[dict[str, Any], list[bytes]]
+Answer = tuple[dict[str, object], list[bytes]]
+
+
+class TensorDescription(TypedDict):
+    """A tensor whose elements are a buffer of the message."""
+
+    name: str
+    dtype: str
+    shape: list[int]
 
 
 class TracingWorker:
@@ -78,7 +86,7 @@ class TracingWorker:
         buffers: Sequence[bytes],
         sizes: dict[str, int],
         train: bool,
-        values: list[dict[str, Any]],
+        values: list[TensorDescription],
     ) -> Answer:
         """Runs the forward pass on given values and returns its outputs."""
         built = self._build(sizes, train, fake=False)

@@ -15,7 +15,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves, tree_map, tree_map_only
 
-_FILLS: dict[Any, float | None] = {
+_FILLS: dict[object, float | None] = {
     torch.empty: None,
     torch.empty_like: None,
     torch.Tensor.new_empty: None,
@@ -49,7 +49,7 @@ def reserved(data: object) -> object:
     return tree_map_only(torch.Tensor, _reserved, data)
 
 
-def restored(data: object) -> Any:
+def restored(data: object) -> object:
     """Returns nested data with new tensors in place of `Reserved`."""
     like = next(leaf for leaf in tree_leaves(data) if isinstance(leaf, torch.Tensor))
     return tree_map(lambda one: one.made(like) if isinstance(one, Reserved) else one, data)
@@ -86,8 +86,8 @@ class OnCpu(TorchFunctionMode):
         super().__exit__(*details)
 
     def __torch_function__(
-        self, func: Callable[..., Any], types: object, args: Any = (), kwargs: Any = None
-    ) -> Any:
+        self, func: Callable[..., object], types: object, args: Any = (), kwargs: Any = None
+    ) -> object:
         """Calls a function of PyTorch with the CPU in place of a GPU."""
         kwargs = dict(kwargs or {})
         if isinstance(kwargs.get("generator"), _PlainGenerator):

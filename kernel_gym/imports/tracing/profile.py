@@ -9,7 +9,6 @@ import sys
 import time
 from collections import defaultdict
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -22,7 +21,7 @@ class _Clock:
         self.calls: dict[type, int] = defaultdict(int)
         self.inputs: dict[type, list[dict[str, object]]] = {}
         self.plain: dict[type, bool] = {}
-        self.made: dict[type, dict[str, Any]] = {}
+        self.made: dict[type, dict[str, object]] = {}
         self._depth, self._whole = 0, 0.0
         self._call = torch.nn.Module.__call__
 
@@ -40,7 +39,13 @@ class _Clock:
             self._depth -= 1
             self._whole += spent if self._depth == 0 else 0.0
 
-    def _note(self, kind: type, module: torch.nn.Module, args: Any, kwargs: Any) -> None:
+    def _note(
+        self,
+        kind: type,
+        module: torch.nn.Module,
+        args: tuple[object, ...],
+        kwargs: dict[str, object],
+    ) -> None:
         if kind in self.inputs:
             return
         bound = inspect.signature(module.forward).bind(*args, **kwargs).arguments
@@ -85,18 +90,18 @@ def _file(kind: type, folder: str) -> str:
     return os.path.relpath(file, folder) if file.startswith(folder) else ""
 
 
-def _constructor(module: torch.nn.Module) -> dict[str, Any]:
+def _constructor(module: torch.nn.Module) -> dict[str, object]:
     """Returns the arguments of a module's constructor, as far as the module keeps them.
 
     Those are attributes of the same name that are numbers, truth values or texts, and a `config`
     of transformers, as its class and what differs from the defaults. Arguments that have their
     defaults are left out. One that is not kept and has no default is None.
     """
-    made: dict[str, Any] = {}
+    made: dict[str, object] = {}
     for name, parameter in inspect.signature(type(module).__init__).parameters.items():
         if name == "self" or parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             continue
-        value: Any = getattr(module, name, None)
+        value: object = getattr(module, name, None)
         if hasattr(value, "to_diff_dict"):
             kind = type(value)
             given = {k: v for k, v in value.to_diff_dict().items() if _is_plain(v)}

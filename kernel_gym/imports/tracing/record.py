@@ -55,6 +55,7 @@ def _has_hidden_values(graph: GraphModule) -> bool:
 
 def of_construction(built: Built) -> dict[str, object]:
     """Records how inputs and buffers are made."""
+    assert built.graph is not None  # the tensors are fake
     record = _recorded(built.graph, [])
     names = [name for name, kind in built.kinds.items() if kind != "parameter"]
     outputs = dict(zip(names, record["outputs"], strict=True))
@@ -178,6 +179,7 @@ def of_call(built: Built) -> dict[str, object]:
 
 def _path(built: Built, places: Any) -> str:
     owner, name = places[0]
+    assert isinstance(built.function, torch.nn.Module)  # it has parameters
     for path, module in built.function.named_modules():
         if module is owner:
             return f"{path}.{name}" if path else name

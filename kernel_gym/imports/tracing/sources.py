@@ -8,7 +8,7 @@ import linecache
 import os
 import sys
 import types
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +36,7 @@ class Sources:
         inputs: str | None = None,
         init: str | None = None,
         shapes: Sequence[dict[str, object]] = (),
-        literals: Sequence[Sequence[Any]] = (),
+        literals: Sequence[tuple[str, int, int, str]] = (),
     ) -> None:
         self.target, self.inputs, self.init, self.shapes = target, inputs, init, shapes
         self._files = files
@@ -87,7 +87,7 @@ class Opened:
         self.inputs = self._find(sources.inputs) if sources.inputs else None
         self.init = self._find(sources.init) if sources.init else None
 
-    def _find(self, name: str) -> Any:
+    def _find(self, name: str) -> Callable[..., Any]:
         path, _, attribute = name.partition(":")
         if path not in self._modules:
             self._modules[path] = self._sources.execute(path, self.sizes)

@@ -10,14 +10,21 @@ from __future__ import annotations
 import contextlib
 import functools
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import BuiltinFunctionType, ModuleType
-from typing import Any
+from typing import Any, TypedDict
 
 import torch
 
-from kernel_gym.imports.upstream.classes import as_they_are, class_of, is_linked, wider, without_nan
+from kernel_gym.imports.upstream.classes import (
+    DescribedValues,
+    as_they_are,
+    class_of,
+    is_linked,
+    wider,
+    without_nan,
+)
 
 MAX_CALLS = 48
 MAX_TENSORS = 64
@@ -35,15 +42,43 @@ class NotDescribedError(Exception):
     """A call has an argument that cannot be made again from a description."""
 
 
+class DescribedTensor(TypedDict, total=False):
+    """A tensor among the arguments of a call. The last two are known when the call is over."""
+
+    shape: list[int]
+    strides: list[int]
+    dtype: str
+    device: str
+    gradient: bool
+    shares: int | None
+    """The number of an earlier tensor with the same memory."""
+    mutated: bool
+    values: DescribedValues
+
+
+class DescribedCall(TypedDict, total=False):
+    """A call as JSON. The last two entries are known when the call is over."""
+
+    function: str
+    grid: list[int] | None
+    args: list[object]
+    kwargs: dict[str, object]
+    tensors: list[DescribedTensor]
+    variants: list[dict[str, DescribedValues | None]]
+    """The integers of further calls, by the number of their tensor."""
+    backward: bool
+    """Whether a gradient was computed."""
+
+
 class CallRecorder:
     """Records calls of functions at the outermost level: not those that they make themselves."""
 
     def __init__(self) -> None:
-        self.calls: list[dict[str, Any]] = []
+        self.calls: list[DescribedCall] = []
         self.refused: list[str] = []
         """Why calls could not be described, once for each reason."""
         self._depth = 0
-        self._seen: dict[str, dict[str, Any]] = {}
+        self._seen: dict[str, DescribedCall] = {}
         self.known_only = False
         """Whether calls of sizes that were not seen before are passed over."""
         self._widened = self._varied = 0
@@ -81,7 +116,7 @@ class CallRecorder:
             if isinstance(value, BuiltinFunctionType):
                 setattr(module, inner, self._wrapped(f"{name}.{inner}", value))
 
-    def _wrapped(self, name: str, function: Any) -> Any:
+    def _wrapped(self, name: str, function: Callable[..., object]) -> Callable[..., object]:
         def recording(*args: object, **kwargs: object) -> object:
             return self.call(name, function, args, kwargs)
 
@@ -90,12 +125,17 @@ class CallRecorder:
         return recording
 
     def call(
-        self, name: str, function: Any, args: Any, kwargs: Any, grid: list[int] | None = None
+        self,
+        name: str,
+        function: Callable[..., object],
+        args: Sequence[object],
+        kwargs: Mapping[str, object],
+        grid: list[int] | None = None,
     ) -> object:
         """Calls a function, and describes the call."""
         if self._depth or (len(self.calls) >= MAX_CALLS and not self.known_only):
             return function(*args, **kwargs)
-        described: dict[str, object] | None = None
+        described: DescribedCall | None = None
         before: list[torch.Tensor] = []
         tensors: list[torch.Tensor] = []
         try:
@@ -117,14 +157,18 @@ class CallRecorder:
             self.refused.append(reason[:200])
 
     def _describe(
-        self, name: str, args: Any, kwargs: Any, grid: list[int] | None
-    ) -> tuple[dict[str, Any] | None, list[torch.Tensor]]:
+        self,
+        name: str,
+        args: Sequence[object],
+        kwargs: Mapping[str, object],
+        grid: list[int] | None,
+    ) -> tuple[DescribedCall | None, list[torch.Tensor]]:
         tensors: list[torch.Tensor] = []
         trees = [self._tree(value, tensors) for value in args]
         named = {key: self._tree(value, tensors) for key, value in kwargs.items()}
         if len(tensors) > MAX_TENSORS:
             raise NotDescribedError(f"{len(tensors)} tensors")
-        described = {
+        described: DescribedCall = {
             "function": name,
             "grid": grid,
             "args": trees,
@@ -140,7 +184,7 @@ class CallRecorder:
         self._seen[key] = described
         return described, tensors
 
-    def _widen(self, known: dict[str, Any], tensors: list[torch.Tensor]) -> None:
+    def _widen(self, known: DescribedCall, tensors: list[torch.Tensor]) -> None:
         """Looks at the values of a call that differs in nothing else.
 
         The widest range of real numbers counts. Integers that belong together are kept together.
@@ -157,7 +201,7 @@ class CallRecorder:
                 form["values"] = wider(form["values"], class_of(tensor))
         self._vary(known, tensors)
 
-    def _vary(self, known: dict[str, Any], tensors: list[torch.Tensor]) -> None:
+    def _vary(self, known: DescribedCall, tensors: list[torch.Tensor]) -> None:
         """Keeps the integers of a further call that the first call has as they are."""
         forms = known["tensors"]
         linked = [k for k, form in enumerate(forms) if is_linked(form)]
@@ -172,7 +216,7 @@ class CallRecorder:
 
     def _add(
         self,
-        described: dict[str, Any],
+        described: DescribedCall,
         tensors: list[torch.Tensor],
         before: list[torch.Tensor],
         result: object,
@@ -302,7 +346,7 @@ def _is_inlined(name: str, scope: dict[str, object]) -> bool:
     return False
 
 
-def _form(tensor: torch.Tensor, earlier: list[torch.Tensor]) -> dict[str, object]:
+def _form(tensor: torch.Tensor, earlier: list[torch.Tensor]) -> DescribedTensor:
     start = tensor.untyped_storage().data_ptr()
     shared = [i for i, other in enumerate(earlier) if other.untyped_storage().data_ptr() == start]
     return {
@@ -334,5 +378,5 @@ def _outputs(result: object) -> list[torch.Tensor]:
     return []
 
 
-def _mark(described: dict[str, object], gradient: torch.Tensor) -> None:
+def _mark(described: DescribedCall, gradient: torch.Tensor) -> None:
     described["backward"] = True

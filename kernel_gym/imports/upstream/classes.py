@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import base64
-from typing import Any
+from typing import TYPE_CHECKING, TypedDict
 
 import torch
+
+if TYPE_CHECKING:
+    from kernel_gym.imports.upstream.calls import DescribedTensor
 
 MAX_KEPT_VALUES = 1 << 14
 """Most bytes of integers that are kept as they are."""
@@ -13,7 +16,27 @@ MAX_KEPT_ELEMENTS = 32
 """Integers of so few elements are kept: they are lengths and offsets that belong together."""
 
 
-def class_of(tensor: torch.Tensor) -> dict[str, object]:
+class DescribedValues(TypedDict, total=False):
+    """A class of values, see `class_of`: its kind, and the parameters of that kind."""
+
+    kind: str
+    value: float | str
+    low: float
+    high: float
+    mean: float
+    deviation: float
+    zeros: float
+    minus_infinite: float
+    nans: float
+    whole: bool
+    pattern: str
+    share: float
+    start: int
+    distinct: bool
+    data: str
+
+
+def class_of(tensor: torch.Tensor) -> DescribedValues:
     """Describes the values of a tensor.
 
     Returns:
@@ -30,13 +53,13 @@ def class_of(tensor: torch.Tensor) -> dict[str, object]:
     return _integers(host)
 
 
-def is_linked(form: dict[str, Any]) -> bool:
+def is_linked(form: DescribedTensor) -> bool:
     """Whether a tensor has integers that a call keeps as they are."""
     whole = not form["dtype"].startswith(("float", "bfloat"))
     return whole and form["values"]["kind"] in ("kept", "constant")
 
 
-def as_they_are(tensor: torch.Tensor) -> dict[str, object] | None:
+def as_they_are(tensor: torch.Tensor) -> DescribedValues | None:
     """Describes integers by their values; None if they are too many."""
     host = tensor.detach().to("cpu")
     if not host.numel():
@@ -49,12 +72,12 @@ def as_they_are(tensor: torch.Tensor) -> dict[str, object] | None:
     return known if known["kind"] == "kept" else None
 
 
-def without_nan(values: dict[str, object]) -> dict[str, object]:
+def without_nan(values: DescribedValues) -> DescribedValues:
     """Returns the class without its share of NaN."""
-    return values | {"nans": 0.0} if values["kind"] == "float" else values
+    return {**values, "nans": 0.0} if values["kind"] == "float" else values
 
 
-def wider(one: dict[str, Any], other: dict[str, Any]) -> dict[str, object]:
+def wider(one: DescribedValues, other: DescribedValues) -> DescribedValues:
     """Returns the class of the wider range, if one of them is a range of real numbers."""
     kinds = {one["kind"], other["kind"]}
     if "float" not in kinds or not kinds <= {"float", "constant"}:
@@ -63,7 +86,7 @@ def wider(one: dict[str, Any], other: dict[str, Any]) -> dict[str, object]:
     return max(ranges, key=lambda values: values["high"] - values["low"])
 
 
-def _floats(host: torch.Tensor) -> dict[str, object]:
+def _floats(host: torch.Tensor) -> DescribedValues:
     values = host.to(torch.float64)
     finite = values[torch.isfinite(values)]
     if not finite.numel():
@@ -115,7 +138,7 @@ def _pattern(values: torch.Tensor) -> str:
     return "symmetric"
 
 
-def _booleans(host: torch.Tensor) -> dict[str, object]:
+def _booleans(host: torch.Tensor) -> DescribedValues:
     share = float(host.double().mean())
     if share in (0.0, 1.0):
         return {"kind": "constant", "value": share}
@@ -125,7 +148,7 @@ def _booleans(host: torch.Tensor) -> dict[str, object]:
     return {"kind": "bool", "share": share, "pattern": pattern}
 
 
-def _integers(host: torch.Tensor) -> dict[str, object]:
+def _integers(host: torch.Tensor) -> DescribedValues:
     values = host.to(torch.int64).reshape(-1)
     low, high = int(values.min()), int(values.max())
     if low == high:
@@ -156,7 +179,7 @@ def _ordered(values: torch.Tensor) -> bool:
     return bool((steps >= 0).all()) or bool((steps <= 0).all())
 
 
-def _kept(host: torch.Tensor, low: int, high: int) -> dict[str, object]:
+def _kept(host: torch.Tensor, low: int, high: int) -> DescribedValues:
     data = host.contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
     if len(data) > MAX_KEPT_VALUES:
         return {"kind": "integers", "low": low, "high": high}

@@ -145,14 +145,14 @@ def _case(call: ModuleType, own: Mapping[str, int]) -> None:
         raise RefusedByRule("REWARD_HACK: it started a thread")
 
 
-def _answer(candidate: nn.Module, inputs: Mapping[str, Any], seed: int) -> Any:
+def _answer(candidate: nn.Module, inputs: Mapping[str, object], seed: int) -> object:
     try:
         return _call(candidate, inputs, seed)
     except Exception as error:
         raise RefusedByRule(f"RUNTIME_ERROR: {_line(error)}") from None
 
 
-def _dtype(inputs: Mapping[str, Any]) -> torch.dtype:
+def _dtype(inputs: Mapping[str, object]) -> torch.dtype:
     """Returns the type of the first real input, which parameters get; else bfloat16."""
     given = (one.dtype for one in tensors(list(inputs.values())))
     return next((one for one in given if one in (*HALF, torch.float32)), torch.bfloat16)
@@ -176,7 +176,7 @@ def _module(made: type[nn.Module], call: ModuleType, dtype: torch.dtype) -> nn.M
 
 
 @torch.no_grad()
-def _call(module: nn.Module, inputs: Mapping[str, Any], seed: int) -> Any:
+def _call(module: nn.Module, inputs: Mapping[str, object], seed: int) -> object:
     """Calls a module with copies of inputs on the device."""
     torch.manual_seed(seed)
     copies = {k: v.to(DEVICE, copy=True) if isinstance(v, Tensor) else v for k, v in inputs.items()}

@@ -14,7 +14,7 @@ import sys
 import traceback
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 import torch
 
@@ -25,7 +25,7 @@ from kernel_gym.sandbox.channel import Channel
 from kernel_gym.simulated_rocm import extensions
 from kernel_gym.tasks.embedded import uses_flydsl
 from kernel_gym.worker.recording import flydsl
-from kernel_gym.worker.sim.runtime import DeviceError
+from kernel_gym.worker.sim.runtime import DeviceAnswer, DeviceError
 
 MAX_FILES_BYTES = 64 << 20
 """Most bytes of the files of one task."""
@@ -40,7 +40,16 @@ PROGRAMS: Mapping[str, str] = {
 """The module of each program. It has `run(folder, options)`, which returns JSON values."""
 
 
-def main(fds: list[int], options: dict[str, Any]) -> None:
+class DeviceOptions(TypedDict, total=False):
+    """The device of a program, see `main` and `simulate`."""
+
+    memory: int
+    arch: str
+    threads: int
+    flydsl: bool
+
+
+def main(fds: list[int], options: DeviceOptions) -> None:
     """Serves one request.
 
     Args:
@@ -59,7 +68,7 @@ def main(fds: list[int], options: dict[str, Any]) -> None:
     try:
         if "arch" in options:
             most = message.header["options"].get("launch_instructions")
-            simulate(options | {"flydsl": _has_flydsl(folder)}, fds[2], most)
+            simulate({**options, "flydsl": _has_flydsl(folder)}, fds[2], most)
         else:
             use_gpu(options["memory"])
         program = importlib.import_module(PROGRAMS[message.header["program"]])
@@ -69,7 +78,7 @@ def main(fds: list[int], options: dict[str, Any]) -> None:
     caller.send(answer)
 
 
-def simulate(options: Mapping[str, Any], memory: int, most: int | None) -> None:
+def simulate(options: DeviceOptions, memory: int, most: int | None) -> None:
     """Makes a simulated GPU the device of PyTorch and Triton.
 
     Args:
@@ -121,7 +130,7 @@ class ImpatientRuntime(LocalRuntime):
     a launch show that.
     """
 
-    def _ask(self, request: Request) -> dict[str, Any]:
+    def _ask(self, request: Request) -> DeviceAnswer:
         try:
             return super()._ask(request)
         except DeviceError:

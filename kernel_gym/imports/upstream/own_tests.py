@@ -14,9 +14,9 @@ import random
 import signal
 import sys
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 import torch
 
@@ -28,12 +28,29 @@ SCALARS = 1e-5
 """The relative and the absolute tolerance of KernelBenchX for numbers."""
 HALF, FULL = (torch.float16, torch.bfloat16), (torch.float32, torch.float64)
 
+Thresholds = Mapping[str, float] | None
+"""Bounds of the distances by their name."""
+
 
 class Differs(AssertionError):
     """The answers of the candidate are not those of the suite's code, by the suite's rule."""
 
 
-def run(folder: Path, options: Mapping[str, Any]) -> dict[str, object]:
+class TestOptions(TypedDict):
+    """Options of a comparison, see `run`."""
+
+    file: str
+    pristine: str
+    candidate: str
+    tests: str
+    rule: str
+    thresholds: Thresholds
+    path: Sequence[str]
+    seed: int
+    seconds: float
+
+
+def run(folder: Path, options: TestOptions) -> dict[str, object]:
     """Compares a candidate with the suite's code on the suite's tests.
 
     Args:
@@ -75,7 +92,7 @@ def _line(error: BaseException) -> str:
     return " ".join(f"{name}{error}".split())[:MAX_MESSAGE_CHARACTERS]
 
 
-def _answers(folder: Path, options: Mapping[str, Any], implementation: str) -> dict[str, Any]:
+def _answers(folder: Path, options: TestOptions, implementation: str) -> dict[str, object]:
     """Runs the tests on an implementation, and returns its printed text and global names."""
     path = str(folder / options["file"])
     name = "upstream" if options["rule"] == "result_gold" else "__main__"  # as the suite runs them
@@ -92,13 +109,15 @@ def _answers(folder: Path, options: Mapping[str, Any], implementation: str) -> d
     return {**module.__dict__, "printed": printed.getvalue()}
 
 
-def _printed(answers: Mapping[str, object], expected: Mapping[str, object], _: object) -> None:
+def _printed(answers: Mapping[str, object], expected: Mapping[str, object], _: Thresholds) -> None:
     """TritonBench's rule: both print the same text."""
     if answers["printed"] != expected["printed"]:
         raise Differs("it prints another text")
 
 
-def _all_close(answers: Mapping[str, object], expected: Mapping[str, object], _: object) -> None:
+def _all_close(
+    answers: Mapping[str, object], expected: Mapping[str, object], _: Thresholds
+) -> None:
     """GEAK-eval's rule: `result_gold` is close; 1e-2 and 1e-1 alone, 1e-3 in a list or dict."""
     pair = answers.get("result_gold"), expected.get("result_gold")
     if pair[0] is None or pair[1] is None:
@@ -119,7 +138,9 @@ def _close(answer: object, expected: object, name: str, atol: float, rtol: float
         raise Differs(f"{name} differs")
 
 
-def _results(answers: Mapping[str, Any], expected: Mapping[str, Any], thresholds: Any) -> None:
+def _results(
+    answers: Mapping[str, object], expected: Mapping[str, object], thresholds: Thresholds
+) -> None:
     """KernelBenchX's rule: `test_results` is close, or within the thresholds of its list."""
     pair = answers.get("test_results"), expected.get("test_results")
     if pair[0] is None or pair[1] is None:
@@ -127,9 +148,7 @@ def _results(answers: Mapping[str, Any], expected: Mapping[str, Any], thresholds
     _same(*pair, "test_results", thresholds)
 
 
-def _same(
-    answer: object, expected: object, name: str, thresholds: Mapping[str, float] | None
-) -> None:
+def _same(answer: object, expected: object, name: str, thresholds: Thresholds) -> None:
     if isinstance(expected, dict) and isinstance(answer, dict):
         if set(answer) != set(expected):
             raise Differs(f"{name} has other keys")
@@ -154,7 +173,7 @@ def _equal(answer: object, expected: object) -> bool:
 
 
 def _tensor(
-    answer: torch.Tensor, expected: torch.Tensor, name: str, thresholds: Mapping[str, float] | None
+    answer: torch.Tensor, expected: torch.Tensor, name: str, thresholds: Thresholds
 ) -> None:
     if answer.shape != expected.shape or answer.dtype != expected.dtype:
         raise Differs(f"{name} has another shape or dtype")
@@ -201,7 +220,7 @@ def precision(answer: torch.Tensor, expected: torch.Tensor) -> dict[str, float]:
     }
 
 
-RULES: Mapping[str, Callable[[Mapping[str, Any], Mapping[str, Any], Any], None]] = {
+RULES: Mapping[str, Callable[[Mapping[str, object], Mapping[str, object], Thresholds], None]] = {
     "printed": _printed,
     "result_gold": _all_close,
     "test_results": _results,

@@ -206,7 +206,7 @@ def _runner(folder: Path, options: RecordingOptions, recorder: CallRecorder) -> 
     target = (folder / options["implementation"]).resolve()
     load = importlib.machinery.SourceFileLoader.exec_module
 
-    def loaded(loader: Any, module: types.ModuleType) -> None:
+    def loaded(loader: importlib.machinery.SourceFileLoader, module: types.ModuleType) -> None:
         load(loader, module)
         if Path(module.__file__ or "").resolve() == target:
             recorder.wrap(module.__dict__, options["functions"])

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
+from torch._ops import OpOverload
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves
@@ -65,7 +66,13 @@ class _OperatorCost(OperatorMode):
         self.paused = False
         """Whether the operators belong to a fused one, which is charged as a whole."""
 
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_dispatch__(
+        self,
+        func: OpOverload,
+        types: object,
+        args: tuple[object, ...] = (),
+        kwargs: Mapping[str, object] | None = None,
+    ) -> object:
         """Runs the operator on meta tensors and adds its cost."""
         kwargs = kwargs or {}
         out = func(*args, **kwargs)
@@ -91,7 +98,13 @@ class _FusedOperators(TorchFunctionMode):
         super().__init__()
         self.cost = cost
 
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_function__(
+        self,
+        func: Callable[..., torch.Tensor],
+        types: object,
+        args: Any = (),
+        kwargs: Any = None,
+    ) -> torch.Tensor:
         """Runs the function, and adds its cost if it is a fused one."""
         kwargs = kwargs or {}
         attention = func is functional.scaled_dot_product_attention

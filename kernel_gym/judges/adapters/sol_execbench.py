@@ -45,7 +45,7 @@ if verdict["accepted"]:
 """
 
 
-def documents(candidate: Candidate, spec: dict[str, Any]) -> dict[str, Any]:
+def documents(candidate: Candidate, spec: dict[str, object]) -> dict[str, Any]:
     """Returns definition, solution and workloads, as this family of judges has them.
 
     Args:

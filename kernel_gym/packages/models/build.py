@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import torch
 
 from kernel_gym.errors import InputError
+from kernel_gym.packages.models.pretrained import ModelConfig, PretrainedModel
 from kernel_gym.packages.models.quantised import is_ternary, pack_linear_layers
+
+if TYPE_CHECKING:
+    from transformers import AutoModel, AutoModelForCausalLM
 
 SEED = 0
 MAX_CONFIG_BYTES = 1 << 20
@@ -66,7 +71,7 @@ class ModelError(InputError, ValueError):
     """A model cannot be built. The message says which, and why."""
 
 
-def read_config(text: str, tiny: Mapping[str, Any] | None = None) -> Any:
+def read_config(text: str, tiny: Mapping[str, object] | None = None) -> ModelConfig:
     """Returns the configuration of a model.
 
     A file may ask for BitNet's packed weights. Models are built without any other quantization,
@@ -86,7 +91,7 @@ def read_config(text: str, tiny: Mapping[str, Any] | None = None) -> Any:
     return tiny_config(text, **fitting(text, tiny or {}))
 
 
-def _read(path: Path) -> tuple[str, dict[str, Any]]:
+def _read(path: Path) -> tuple[str, dict[str, object]]:
     try:
         if path.stat().st_size > MAX_CONFIG_BYTES:
             raise ModelError(f"{path}: more than {MAX_CONFIG_BYTES} bytes")
@@ -109,7 +114,7 @@ def _method(quantization: object) -> str:
     return str(known or "of an unknown method")[:100]
 
 
-def tiny_config(model_type: str, **values: Any) -> Any:
+def tiny_config(model_type: str, **values: object) -> ModelConfig:
     """Returns a configuration with two layers of 128, and further values.
 
     Raises:
@@ -123,7 +128,7 @@ def tiny_config(model_type: str, **values: Any) -> Any:
     return _made(model_type, sizes | NO_TOKEN | values)
 
 
-def fitting(model_type: str, values: Mapping[str, Any]) -> dict[str, Any]:
+def fitting(model_type: str, values: Mapping[str, object]) -> dict[str, object]:
     """Returns those values that a model type has, and a quantization, which all have."""
     known = _made(model_type, {}).to_dict()
     return {
@@ -133,7 +138,7 @@ def fitting(model_type: str, values: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _made(model_type: str, values: dict[str, Any]) -> Any:
+def _made(model_type: str, values: Mapping[str, object]) -> ModelConfig:
     try:
         from transformers import AutoConfig
     except ImportError as error:
@@ -144,7 +149,7 @@ def _made(model_type: str, values: dict[str, Any]) -> Any:
         raise ModelError(f"{model_type}: {_line(error)}") from None
 
 
-def build(config: Any, dtype: torch.dtype, attention: str) -> torch.nn.Module:
+def build(config: ModelConfig, dtype: torch.dtype, attention: str) -> PretrainedModel:
     """Returns a model for inference on the CPU, with the same random weights each time.
 
     One-dimensional parameters, such as weights of norms, are drawn too: all ones would hide errors.
@@ -179,7 +184,12 @@ def build(config: Any, dtype: torch.dtype, attention: str) -> torch.nn.Module:
     return model
 
 
-def _from(auto: Any, config: Any, dtype: torch.dtype, attention: str) -> Any:
+def _from(
+    auto: type[AutoModel] | type[AutoModelForCausalLM],
+    config: ModelConfig,
+    dtype: torch.dtype,
+    attention: str,
+) -> PretrainedModel:
     """Makes a model. Experts run one after the other: grouped products have no kernel for fp64."""
     try:
         model = auto.from_config(config, dtype=dtype, attn_implementation=attention)
@@ -193,7 +203,7 @@ def _from(auto: Any, config: Any, dtype: torch.dtype, attention: str) -> Any:
 
 
 @torch.no_grad()
-def _draw_vectors(model: torch.nn.Module) -> None:
+def _draw_vectors(model: PretrainedModel) -> None:
     """Moves each one-dimensional parameter a little away from its first value."""
     generator = torch.Generator().manual_seed(SEED)
     for parameter in model.parameters():
@@ -202,7 +212,7 @@ def _draw_vectors(model: torch.nn.Module) -> None:
             parameter.add_(noise.to(parameter.dtype))
 
 
-def inputs_of(model: Any, batch: int, tokens: int) -> dict[str, torch.Tensor]:
+def inputs_of(model: PretrainedModel, batch: int, tokens: int) -> dict[str, torch.Tensor]:
     """Returns a batch of random inputs on the CPU.
 
     Raises:
@@ -212,12 +222,13 @@ def inputs_of(model: Any, batch: int, tokens: int) -> dict[str, torch.Tensor]:
     config = model.config
     name = model.main_input_name
     if name == "pixel_values":
-        size = config.image_size
+        size, channels = attrgetter("image_size", "num_channels")(config)
         sides = size if isinstance(size, (list, tuple)) else (size, size)
-        shape = (batch, config.num_channels, *sides)
+        shape = (batch, channels, *sides)
         return {name: torch.randn(shape, generator=generator).to(model.dtype)}
     if name == "input_features" and hasattr(config, "num_mel_bins"):
-        shape = (batch, config.num_mel_bins, 2 * config.max_source_positions)
+        bins, positions = attrgetter("num_mel_bins", "max_source_positions")(config)
+        shape = (batch, bins, 2 * positions)
         return {name: torch.randn(shape, generator=generator).to(model.dtype)}
     vocabulary = getattr(config.get_text_config(), "vocab_size", None)
     if name != "input_ids" or not vocabulary:
@@ -232,7 +243,7 @@ def inputs_of(model: Any, batch: int, tokens: int) -> dict[str, torch.Tensor]:
     return values
 
 
-def generates(model: Any) -> bool:
+def generates(model: PretrainedModel) -> bool:
     """Returns whether the model writes tokens after a prompt of tokens."""
     return bool(model.can_generate()) and model.main_input_name == "input_ids"
 

@@ -10,7 +10,6 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -27,6 +26,7 @@ from kernel_gym.packages.models.build import (
     read_config,
 )
 from kernel_gym.packages.models.operations import OPERATIONS, Operation
+from kernel_gym.packages.models.pretrained import ModelConfig, PretrainedModel
 from kernel_gym.packages.models.replace import replace
 from kernel_gym.packages.models.report import Deployment, RefusedCalls
 from kernel_gym.packages.models.sites import Replaced
@@ -62,7 +62,7 @@ def main() -> None:
     request_path, result_path = sys.argv[1:]
     request = json.loads(Path(request_path).read_text(encoding="utf-8"))
     try:
-        result: dict[str, Any] = {"deployment": run(**request).model_dump(mode="json")}
+        result: dict[str, object] = {"deployment": run(**request).model_dump(mode="json")}
     except InputError as error:
         result = {"error": str(error)}
     Path(result_path).write_text(json.dumps(result), encoding="utf-8")
@@ -94,7 +94,9 @@ def load(package: Path, device: str) -> Loaded:
 
 
 @torch.compiler.set_stance("force_eager")
-def compare(loaded: Loaded, config: Any, device: str, name: str, decode: bool = True) -> Deployment:
+def compare(
+    loaded: Loaded, config: ModelConfig, device: str, name: str, decode: bool = True
+) -> Deployment:
     """Returns the deployment of a loaded package in the model of a configuration.
 
     Args:
@@ -108,13 +110,13 @@ def compare(loaded: Loaded, config: Any, device: str, name: str, decode: bool = 
         ModelError: The model cannot be built, or the operation is in none of its modules.
     """
     problem, dtype = loaded.problem, _dtype(loaded)
-    model: Any = build(config, dtype, "eager" if problem.name == "softmax" else "sdpa")
+    model = build(config, dtype, "eager" if problem.name == "softmax" else "sdpa")
     inputs = inputs_of(model, BATCH, PROMPT)
     if problem.name == "cross_entropy" and generates(model):
         inputs["labels"] = inputs["input_ids"]
     replaced = _replaced(loaded, problem, model, inputs)
     clock = measure.DeviceClock(device)
-    values: dict[str, Any] = {
+    values: dict[str, object] = {
         "task": loaded.evidence.task,
         "stated_gain": loaded.evidence.unseen_speedup,
         "source_sha256": loaded.evidence.source_sha256,
@@ -133,10 +135,10 @@ def compare(loaded: Loaded, config: Any, device: str, name: str, decode: bool = 
         except Exception as error:  # of the model's code or the package's: a result, not a crash
             text = (str(error).strip().splitlines() or [""])[0]
             values["failure"] = f"{type(error).__name__}: {text}"[:300]
-    return Deployment(**values)
+    return Deployment.model_validate(values)
 
 
-def _longer(model: Any, inputs: dict[str, Tensor], device: str) -> dict[str, Tensor]:
+def _longer(model: PretrainedModel, inputs: dict[str, Tensor], device: str) -> dict[str, Tensor]:
     """Returns longer prompts, as a measurement takes them, if the model takes tokens alone."""
     most = getattr(model.config.get_text_config(), "max_position_embeddings", None)
     if set(inputs) != {"input_ids", "attention_mask"} or most is None:
@@ -152,7 +154,9 @@ def _dtype(loaded: Loaded) -> torch.dtype:
     return loaded.operation.dtype or next(first)
 
 
-def _replaced(loaded: Loaded, problem: Problem, model: Any, inputs: dict[str, Tensor]) -> Replaced:
+def _replaced(
+    loaded: Loaded, problem: Problem, model: PretrainedModel, inputs: dict[str, Tensor]
+) -> Replaced:
     functions = loaded.operation.functions
     if functions:
         extend_functions(model, functions)
@@ -178,7 +182,7 @@ def _compared(
     clock: measure.DeviceClock,
     operator: measure.Operator,
     decode: bool,
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Returns the errors, tokens and times of a model with and without the package."""
     model = replaced.model
     truth = parity.truth_of(model, inputs).to("cpu" if clock.modelled else device)
@@ -190,7 +194,7 @@ def _compared(
     there = {key: value.to(device) for key, value in inputs.items()}
     with measure.recorded(operator.kernel) as calls:
         closeness = parity.closeness(replaced, there, right)
-    values: dict[str, Any] = {
+    values: dict[str, object] = {
         "yardstick": str(truth.dtype).removeprefix("torch."),
         "closeness": closeness,
     }

@@ -10,13 +10,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from types import ModuleType
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from kernel_gym.packages.models.operations import Operation
 from kernel_gym.packages.models.parity import GREEDY, STEPS
+from kernel_gym.packages.models.pretrained import PretrainedModel
 from kernel_gym.packages.models.report import Phase
 from kernel_gym.packages.models.sites import Replaced
 
@@ -78,7 +78,7 @@ class Calls:
         recording: Whether calls are noted now.
     """
 
-    examples: dict[object, tuple[Any, ...]] = field(default_factory=dict)
+    examples: dict[object, tuple[object, ...]] = field(default_factory=dict)
     counts: dict[object, int] = field(default_factory=dict)
     log: Counter[str] = field(default_factory=Counter)
     refused: Counter[str] = field(default_factory=Counter)
@@ -92,7 +92,7 @@ class Calls:
         """Ends the recording."""
         self.refused = self.log - self.refused
 
-    def add(self, arguments: tuple[Any, ...]) -> None:
+    def add(self, arguments: tuple[object, ...]) -> None:
         """Notes a call."""
         if not self.recording:
             return
@@ -110,7 +110,7 @@ def recorded(kernel: ModuleType) -> Iterator[Calls]:
     operator, calls = kernel.layers.operator, Calls(log=kernel.inputs.REFUSED)
     calls.restart()
 
-    def record(*arguments: Any) -> Any:
+    def record(*arguments: object) -> object:
         calls.add(arguments)
         return operator(*arguments)
 
@@ -150,7 +150,9 @@ def _with_package(replaced: Replaced, run: Callable[[], float]) -> float:
         return run()
 
 
-def generate(model: Any, inputs: Mapping[str, Tensor], clock: DeviceClock) -> tuple[Tensor, float]:
+def generate(
+    model: PretrainedModel, inputs: Mapping[str, Tensor], clock: DeviceClock
+) -> tuple[Tensor, float]:
     """Returns greedy sequences, and the seconds of all forward passes after the first one."""
     marks: list[float] = []
     handles = [
@@ -161,6 +163,7 @@ def generate(model: Any, inputs: Mapping[str, Tensor], clock: DeviceClock) -> tu
     try:
         with torch.no_grad():
             sequences = model.generate(**prompt, **GREEDY)
+            assert isinstance(sequences, Tensor)
     finally:
         for handle in handles:
             handle.remove()

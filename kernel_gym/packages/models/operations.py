@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -30,12 +29,12 @@ class Operation:
 
     signatures: tuple[frozenset[str], ...]
     layers: tuple[str, ...]
-    plain: Callable[..., Any]
-    prepare: Callable[..., tuple[Any, ...]] = lambda *arguments: arguments
+    plain: Callable[..., Tensor | tuple[Tensor, ...]]
+    prepare: Callable[..., tuple[object, ...]] = lambda *arguments: arguments
     activation: Callable[[Tensor], Tensor] | None = None
     functions: Mapping[str, str] = field(default_factory=dict)
     dtype: torch.dtype | None = None
-    tiny: Mapping[str, Any] = field(default_factory=dict)
+    tiny: Mapping[str, object] = field(default_factory=dict)
 
 
 def _rms_norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
@@ -105,7 +104,7 @@ def _attention(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
     return F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=scale, enable_gqa=True)
 
 
-def _by_rows(x: Tensor, x_scale: Tensor, code: Tensor, w_scale: float) -> tuple[Any, ...]:
+def _by_rows(x: Tensor, x_scale: Tensor, code: Tensor, w_scale: float) -> tuple[object, ...]:
     """Packs ternary weights as transformers does: a byte has one column of four rows."""
     codes = torch.stack([(code >> 2 * place) & 3 for place in range(4)], 2).flatten(1)
     parts = codes.chunk(4)

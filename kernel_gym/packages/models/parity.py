@@ -5,12 +5,12 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from kernel_gym.packages.models.build import inputs_of
+from kernel_gym.packages.models.pretrained import PretrainedModel
 from kernel_gym.packages.models.quantised import widen
 from kernel_gym.packages.models.report import Closeness, Tokens
 from kernel_gym.packages.models.sites import Replaced
@@ -18,7 +18,7 @@ from kernel_gym.packages.models.trace import first_of
 
 STEPS = 64
 """Greedy tokens that have to be equal, as FastKernels asks (arXiv 2605.23215)."""
-GREEDY: dict[str, Any] = {
+GREEDY: dict[str, object] = {
     "max_new_tokens": STEPS,
     "min_new_tokens": STEPS,
     "do_sample": False,
@@ -43,7 +43,7 @@ class Outputs:
     gradients: Tensor
 
 
-def outputs_of(model: Any, inputs: Mapping[str, Tensor]) -> Outputs:
+def outputs_of(model: PretrainedModel, inputs: Mapping[str, Tensor]) -> Outputs:
     """Returns the output of a model, and gradients of the loss or of a drawn sum of the output."""
     with torch.enable_grad():
         model.zero_grad()
@@ -60,7 +60,7 @@ def outputs_of(model: Any, inputs: Mapping[str, Tensor]) -> Outputs:
 
 
 @torch.no_grad()
-def truth_of(model: Any, inputs: Mapping[str, Tensor]) -> Any:
+def truth_of(model: PretrainedModel, inputs: Mapping[str, Tensor]) -> PretrainedModel:
     """Returns a copy of a model in fp64, or in fp32 if an operator of it has no fp64."""
     wide = widen(copy.deepcopy(model), torch.float64)
     try:
@@ -70,7 +70,7 @@ def truth_of(model: Any, inputs: Mapping[str, Tensor]) -> Any:
     return wide
 
 
-def cast(inputs: Mapping[str, Tensor], model: Any) -> dict[str, Tensor]:
+def cast(inputs: Mapping[str, Tensor], model: PretrainedModel) -> dict[str, Tensor]:
     """Returns inputs on the device of a model, floats in its type."""
     return {
         name: value.to(model.device, model.dtype if value.is_floating_point() else value.dtype)
@@ -80,7 +80,7 @@ def cast(inputs: Mapping[str, Tensor], model: Any) -> dict[str, Tensor]:
 
 @torch.no_grad()
 def decisive(
-    truth: Any, inputs: Mapping[str, Tensor], batch: int, tokens: int
+    truth: PretrainedModel, inputs: Mapping[str, Tensor], batch: int, tokens: int
 ) -> dict[str, Tensor]:
     """Returns the prompts on which rounding decides least: greedy tokens win by the widest margins.
 
@@ -96,6 +96,7 @@ def decisive(
     prompts = cast({name: drawn[name] for name in ("input_ids", "attention_mask")}, truth)
     asked = {"output_logits": True, "return_dict_in_generate": True}
     result = truth.generate(**prompts, **GREEDY, **asked)
+    assert not isinstance(result, Tensor)
     best = torch.stack(result.logits).topk(2, dim=-1).values
     margins = (best[..., 0] - best[..., 1]).amin(0)
     chosen = margins.topk(batch).indices.cpu()
@@ -148,7 +149,9 @@ def _close(name: str, truth: Tensor, original: Tensor, ours: Tensor, rounding: f
     )
 
 
-def compare_tokens(original: Tensor, ours: Tensor, prompt: int, truth: Any, model: Any) -> Tokens:
+def compare_tokens(
+    original: Tensor, ours: Tensor, prompt: int, truth: PretrainedModel, model: PretrainedModel
+) -> Tokens:
     """Compares greedy tokens. At the first difference it asks the model in fp64.
 
     Args:

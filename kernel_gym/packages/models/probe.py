@@ -6,7 +6,6 @@ import copy
 import inspect
 from collections import Counter
 from types import ModuleType
-from typing import Any
 
 import torch
 from torch import nn
@@ -17,6 +16,7 @@ from kernel_gym.packages.models.trace import TracedModule
 PROBE_TOLERANCE = 0.03
 """The largest difference of a layer and the module that it replaces, over the largest value. Both
 round to 16 bits, in another order; another formula differs by far more."""
+Result = torch.Tensor | tuple[torch.Tensor, ...]
 OTHER_TYPE = "the type"
 """Begins a reason that says nothing of values, so that those of other layers say more."""
 PROBE_SCALES = (1.0, 1e-3)
@@ -26,7 +26,7 @@ PROBE_SCALES = (1.0, 1e-3)
 def alike(one: TracedModule, other: TracedModule) -> bool:
     """Returns whether two modules of a class have the same parameters, settings and input types."""
 
-    def facts(traced: TracedModule) -> tuple[Any, ...]:
+    def facts(traced: TracedModule) -> tuple[object, ...]:
         module = traced.module
         simple = (bool, int, float, str, type(None))
         settings = {k: v for k, v in vars(module).items() if isinstance(v, simple)}
@@ -104,14 +104,14 @@ def differs(traced: TracedModule, layer: type[nn.Module], kernel: ModuleType) ->
 
 def _drawn(
     traced: TracedModule, scale: float, generator: torch.Generator
-) -> tuple[list[Any], dict[str, Any]]:
+) -> tuple[list[object], dict[str, object]]:
     """Returns arguments like those of a module's first call, with other values.
 
     Tables of a rotary embedding, which are the arguments `cos` and `sin`, keep their values.
     """
     names = [*inspect.signature(type(traced.module).forward).parameters][1:]
 
-    def draw(name: str, value: Any) -> Any:
+    def draw(name: str, value: object) -> object:
         if not isinstance(value, torch.Tensor) or not value.is_floating_point():
             return value
         if name in ("cos", "sin"):
@@ -122,7 +122,7 @@ def _drawn(
     return arguments, {name: draw(name, value) for name, value in traced.keywords.items()}
 
 
-def _apart(right: Any, ours: Any) -> str:
+def _apart(right: Result, ours: Result) -> str:
     """Returns how far two results are apart, if it is too much."""
     pairs = zip(*((r if isinstance(r, tuple) else (r,)) for r in (right, ours)), strict=False)
     for expected, value in pairs:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any
 
 import torch
 from torch import nn
+
+from kernel_gym.packages.models.pretrained import PretrainedModel
 
 KEPT = ("lm_head", "score", "classifier")
 """Layers that stay as they are, by the last part of their path."""
@@ -19,7 +20,7 @@ def is_ternary(values: object) -> bool:
 
 
 @torch.no_grad()
-def pack_linear_layers(model: nn.Module, use_rms_norm: bool = False) -> None:
+def pack_linear_layers(model: PretrainedModel, use_rms_norm: bool = False) -> None:
     """Replaces linear layers by transformers' `BitLinear` with their weights, rounded and packed.
 
     A layer stays as it is if its number of outputs is no multiple of 4, or if the class of the
@@ -43,16 +44,16 @@ def pack_linear_layers(model: nn.Module, use_rms_norm: bool = False) -> None:
         model.set_submodule(path, packed.to(layer.weight.dtype).eval())
 
 
-def _is_read(model: nn.Module, path: str) -> bool:
+def _is_read(model: PretrainedModel, path: str) -> bool:
     """Returns whether the class of the module above a layer uses the layer's weight itself."""
     above, _, name = path.rpartition(".")
     return f"self.{name}.weight" in inspect.getsource(type(model.get_submodule(above)))
 
 
-def widen(model: Any, dtype: torch.dtype) -> Any:
+def widen(model: PretrainedModel, dtype: torch.dtype) -> PretrainedModel:
     """Returns a model in a wider type, with layers that keep a type of their own."""
     model = model.to(dtype)
     for module in model.modules():
         if isinstance(vars(module).get("dtype"), torch.dtype):
-            module.dtype = dtype
+            vars(module)["dtype"] = dtype
     return model

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 from torch import nn
 
 from kernel_gym.packages.models.operations import OPERATIONS, Operation
+from kernel_gym.packages.models.pretrained import PretrainedModel
 from kernel_gym.packages.models.probe import alike, choose
 from kernel_gym.packages.models.sites import Matches, Replaced, site_of, swap
 from kernel_gym.packages.models.special import (
@@ -28,7 +28,7 @@ SPECIAL = {
 
 
 def replace(
-    model: Any,
+    model: PretrainedModel,
     traced: list[TracedModule],
     problem: str,
     kernel: ModuleType,
@@ -107,7 +107,7 @@ def _kernelize(
             kernel = get_local_kernel(self._repo_path, backend=backend, trust_remote_code=True)
             return getattr(kernel.layers, self.layer_name)
 
-    mapping: dict[str, dict[str, Any]] = {}
+    mapping: dict[str, dict[str, Repository]] = {}
     modules: dict[int, nn.Module] = {}
 
     def chosen_ones(module: nn.Module) -> bool:

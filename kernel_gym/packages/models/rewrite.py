@@ -7,14 +7,17 @@ import inspect
 import sys
 import textwrap
 from collections.abc import Callable
-from typing import Any
 
 from torch import nn
 
 ADD = "_add_and_normalise"
+Forward = Callable[..., object]
+"""A forward method: takes a module and its arguments."""
 
 
-def fused_forward(layer: type[nn.Module], step: Callable[..., Any]) -> tuple[Any, tuple[str, ...]]:
+def fused_forward(
+    layer: type[nn.Module], step: Callable[..., object]
+) -> tuple[Forward, tuple[str, ...]]:
     """Returns a forward method in which a sum and its norm are one call, and the norms' names.
 
     The method has to read, with any names for x and residual, as in Llama:

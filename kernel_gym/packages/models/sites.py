@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
 
 from torch import nn
 
+from kernel_gym.packages.models.pretrained import PretrainedModel
 from kernel_gym.packages.models.report import Site
 from kernel_gym.packages.models.trace import TracedModule, function_name
 
@@ -27,13 +27,13 @@ class Replaced:
         turn_off: Functions that put the original back.
     """
 
-    model: Any
+    model: PretrainedModel
     sites: list[Site] = field(default_factory=list)
     turn_on: list[Callable[[], None]] = field(default_factory=list)
     turn_off: list[Callable[[], None]] = field(default_factory=list)
 
     @contextmanager
-    def package(self) -> Iterator[Any]:
+    def package(self) -> Iterator[PretrainedModel]:
         """Runs the package's operator inside."""
         for act in self.turn_on:
             act()
@@ -52,7 +52,7 @@ def site_of(sites: list[TracedModule], operators: frozenset[str], **values: str)
     return Site(kind=name, modules=paths, operators=tuple(sorted(operators)), **values)
 
 
-def swap(replaced: Replaced, forwards: list[tuple[nn.Module, Any]]) -> None:
+def swap(replaced: Replaced, forwards: Sequence[tuple[nn.Module, Callable[..., object]]]) -> None:
     """Prepares forward methods of single modules, which hide those of their classes."""
 
     def on() -> None:

@@ -8,14 +8,14 @@ import sys
 import textwrap
 from collections import Counter
 from types import MethodType, ModuleType
-from typing import Any
 
 import torch
 from torch import nn
 
 from kernel_gym.packages.models.operations import OPERATIONS
-from kernel_gym.packages.models.probe import differs
-from kernel_gym.packages.models.rewrite import fused_forward
+from kernel_gym.packages.models.pretrained import PretrainedModel
+from kernel_gym.packages.models.probe import Result, differs
+from kernel_gym.packages.models.rewrite import Forward, fused_forward
 from kernel_gym.packages.models.sites import Matches, Replaced, site_of, swap
 from kernel_gym.packages.models.trace import TracedModule, by_class
 
@@ -52,7 +52,7 @@ def _bind(
     replaced: Replaced,
     group: list[TracedModule],
     used: tuple[str, ...],
-    forward: Any,
+    forward: Forward,
     norms: dict[str, TracedModule],
     reasons: dict[str, str],
     kernel: ModuleType,
@@ -82,7 +82,7 @@ def _norm_differs(norm: TracedModule | None, kernel: ModuleType) -> str:
         return "the norm after its residual sum is no RMS norm"
 
     class Plain(nn.Module):
-        def forward(self, hidden_states: torch.Tensor) -> torch.Tensor:
+        def forward(self, hidden_states: torch.Tensor) -> Result:
             names = ("variance_epsilon", "eps", "epsilon", "norm_eps")
             eps = next(getattr(self, name) for name in names if hasattr(self, name))
             rows = hidden_states.flatten(0, -2)
@@ -161,13 +161,15 @@ def replace_whole_attention(
 
 
 @torch.no_grad()
-def _refused_calls(model: Any, root: TracedModule, kernel: ModuleType) -> dict[int, str]:
+def _refused_calls(
+    model: PretrainedModel, root: TracedModule, kernel: ModuleType
+) -> dict[int, str]:
     """Returns why each module's attention call is refused, by its id; empty texts if it is not."""
     from transformers import AttentionInterface
 
     reasons: dict[int, str] = {}
 
-    def watched(module: nn.Module, *arguments: Any, **keywords: Any) -> Any:
+    def watched(module: nn.Module, *arguments: object, **keywords: object) -> object:
         before = Counter(kernel.inputs.REFUSED)
         result = kernel.layers.attention(module, *arguments, **keywords)
         reasons[id(module)] = next(iter(kernel.inputs.REFUSED - before), "")

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import inspect
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TypeVar
 
 import torch
 from torch import nn
+from torch._ops import OpOverload
 from torch.nn.modules import module as hooks
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from kernel_gym.packages.models.pretrained import ModelOutput, PretrainedModel
 from kernel_gym.packages.models.quantised import widen
+
+Key = TypeVar("Key")
+Item = TypeVar("Item")
 
 
 @dataclass
@@ -34,8 +39,8 @@ class TracedModule:
     path: str
     module: nn.Module
     operators: set[str] = field(default_factory=set)
-    arguments: tuple[Any, ...] = ()
-    keywords: dict[str, Any] = field(default_factory=dict)
+    arguments: tuple[object, ...] = ()
+    keywords: dict[str, object] = field(default_factory=dict)
     returned: torch.dtype | None = None
     children: list[TracedModule] = field(default_factory=list)
 
@@ -47,14 +52,20 @@ class _Operators(TorchDispatchMode):
         super().__init__()
         self.running = running
 
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_dispatch__(
+        self,
+        func: OpOverload,
+        types: object,
+        args: Sequence[object] = (),
+        kwargs: Mapping[str, object] | None = None,
+    ) -> object:
         name = func._schema.name.split("::")[-1].rstrip("_")
         for traced in self.running:
             traced.operators.add(name)
         return func(*args, **(kwargs or {}))
 
 
-def trace(model: Any, inputs: Mapping[str, torch.Tensor]) -> list[TracedModule]:
+def trace(model: PretrainedModel, inputs: Mapping[str, torch.Tensor]) -> list[TracedModule]:
     """Runs a model once without gradients, and returns the modules that ran, parents first.
 
     It runs in the model's type, so that arguments of modules have the types that they have later:
@@ -67,7 +78,7 @@ def trace(model: Any, inputs: Mapping[str, torch.Tensor]) -> list[TracedModule]:
         return _trace_wide(model, inputs)
 
 
-def _trace_wide(model: Any, inputs: Mapping[str, torch.Tensor]) -> list[TracedModule]:
+def _trace_wide(model: PretrainedModel, inputs: Mapping[str, torch.Tensor]) -> list[TracedModule]:
     dtypes = {name: t.dtype for name, t in (*model.named_parameters(), *model.named_buffers())}
     dtype = model.dtype
     try:
@@ -83,19 +94,19 @@ def _trace_wide(model: Any, inputs: Mapping[str, torch.Tensor]) -> list[TracedMo
     return traced
 
 
-def _cast(values: dict[Any, Any], dtype: torch.dtype) -> dict[Any, Any]:
+def _cast(values: Mapping[Key, Item], dtype: torch.dtype) -> dict[Key, Item | torch.Tensor]:
     return {
         key: v.to(dtype) if isinstance(v, torch.Tensor) and v.is_floating_point() else v
         for key, v in values.items()
     }
 
 
-def _trace(model: nn.Module, inputs: Mapping[str, torch.Tensor]) -> list[TracedModule]:
+def _trace(model: PretrainedModel, inputs: Mapping[str, torch.Tensor]) -> list[TracedModule]:
     paths = {id(module): path for path, module in model.named_modules()}
     known: dict[tuple[int, str], TracedModule] = {}
     running: list[TracedModule] = []
 
-    def before(module: nn.Module, arguments: tuple[Any, ...]) -> None:
+    def before(module: nn.Module, arguments: tuple[object, ...]) -> None:
         caller = running[-1].path if running else ""
         name = paths.get(id(module))
         path = name if name is not None else f"{caller}.{function_name(module)}"
@@ -106,12 +117,12 @@ def _trace(model: nn.Module, inputs: Mapping[str, torch.Tensor]) -> list[TracedM
                 running[-1].children.append(known[key])
         running.append(known[key])
 
-    def keep(module: nn.Module, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> None:
+    def keep(module: nn.Module, arguments: tuple[object, ...], keywords: dict[str, object]) -> None:
         traced = running[-1]
         if not traced.arguments and not traced.keywords:
             traced.arguments, traced.keywords = arguments, dict(keywords)
 
-    def after(module: nn.Module, arguments: Any, result: Any) -> None:
+    def after(module: nn.Module, arguments: object, result: object) -> None:
         running.pop()
 
     handles = [
@@ -132,14 +143,13 @@ def _trace(model: nn.Module, inputs: Mapping[str, torch.Tensor]) -> list[TracedM
     return traced
 
 
-def first_of(result: Any) -> torch.Tensor:
+def first_of(result: ModelOutput) -> torch.Tensor:
     """Returns a model's logits, or the last hidden state of a model without."""
     logits = getattr(result, "logits", None)
-    first: torch.Tensor = result[0] if logits is None else logits
-    return first
+    return result[0] if logits is None else result.logits
 
 
-def extend_functions(model: nn.Module, names: Mapping[str, str]) -> None:
+def extend_functions(model: PretrainedModel, names: Mapping[str, str]) -> None:
     """Makes functions that a model's modules call visible to `kernels.kernelize`.
 
     transformers decorates them itself if it supports the version of `kernels` that is installed.
@@ -161,7 +171,7 @@ def extend_functions(model: nn.Module, names: Mapping[str, str]) -> None:
                 module.__dict__.setdefault("_kernel_funcs", {})[name] = space[name]
 
 
-def functions_of(model: nn.Module) -> list[nn.Module]:
+def functions_of(model: PretrainedModel) -> list[nn.Module]:
     """Returns the functions of a model that `kernels` has made modules, each once."""
     attached = (getattr(module, "_kernel_funcs", {}) for module in model.modules())
     return list({id(f): f for functions in attached for f in functions.values()}.values())

@@ -19,7 +19,6 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from kernel_gym.sim import layouts, native
 from kernel_gym.sim.asm.assembler import Assembler
@@ -95,7 +94,7 @@ class Engine:
         self._modules: OrderedDict[bytes, Module] = OrderedDict()
         self._kernels: OrderedDict[tuple[bytes, str | None, int | None], Kernel] = OrderedDict()
         self._host_calls: HostCalls | None = None
-        self._host_callback: Any = None  # the library keeps only its address
+        self._host_callback: object = None  # the library keeps only its address
 
     def __del__(self) -> None:
         """Free the engine's memory."""

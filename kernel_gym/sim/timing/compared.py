@@ -98,7 +98,7 @@ class ComparedKernels:
         points = ((row.family, str(row.group), math.log(row.factor)) for row in self.rows)
         return interval(ratio_misses(points))
 
-    def why_not(self, arch: str, seconds: float, profile: Mapping[str, Any]) -> str:
+    def why_not(self, arch: str, seconds: float, profile: Mapping[str, object]) -> str:
         """Why a launch lies outside of what was compared, in words; empty if it lies within.
 
         Each property is looked at alone: that two of them were never compared together is not seen.

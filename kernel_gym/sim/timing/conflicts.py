@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, TypedDict
+from typing import TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -56,13 +56,13 @@ def bank_conflicts(accesses: npt.NDArray[np.float64]) -> list[BankConflict]:
     return [conflict for _, conflict in lost]
 
 
-def worst_of_lines(conflicts: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+def worst_of_lines(conflicts: Sequence[Mapping[str, object]]) -> list[Mapping[str, object]]:
     """Returns the worst conflict of each source line: a loop that is unrolled has many.
 
     Args:
         conflicts: Conflicts with their `source`, the worst one first; those without a line stay.
     """
-    lines: dict[object, Mapping[str, Any]] = {}
+    lines: dict[object, Mapping[str, object]] = {}
     for number, conflict in enumerate(conflicts):
         lines.setdefault(conflict["source"] or number, conflict)
     return list(lines.values())[:MAX_CONFLICTS]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 
-def without_folders(profile: Mapping[str, Any]) -> dict[str, Any]:
+def without_folders(profile: Mapping[str, Any]) -> dict[str, object]:
     """A copy of a profile without the folders of source files, which differ between runs."""
     short = {
         key: [h | {"source": h.get("source", "").rpartition("/")[2]} for h in profile.get(key, ())]

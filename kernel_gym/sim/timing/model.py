@@ -310,5 +310,5 @@ class LaunchModel:
         """Seconds that atomic operations need because they access the same lines."""
         launch = self.launch
         lines = max(1.0, launch.atomic_lines / hw.ATOMIC_LINES)
-        requests = max(launch.atomic_requests / lines, float(launch.atomic_hottest))
+        requests: float = max(launch.atomic_requests / lines, float(launch.atomic_hottest))
         return requests / hw.ATOMIC_REQUESTS_PER_S

@@ -7,11 +7,12 @@ Everything else stays exact, so the accumulator alone causes the difference.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
 from torch._decomp import decomposition_table
+from torch._ops import OpOverload
 
 from kernel_gym.tasks.operator_mode import OperatorMode
 from kernel_gym.tasks.problem import Problem, Value
@@ -50,7 +51,13 @@ class _CoarseSums(OperatorMode):
         self.dtype = dtype
         self.longest = 0
 
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_dispatch__(
+        self,
+        func: OpOverload,
+        types: object,
+        args: Sequence[object] = (),
+        kwargs: Mapping[str, object] | None = None,
+    ) -> object:
         """Replaces sums. Composite operators that contain sums are decomposed first."""
         kwargs = kwargs or {}
         if not _on_floats(args):
@@ -95,7 +102,7 @@ def _on_floats(args: Any) -> bool:
 
 
 def _sum(
-    mode: _CoarseSums, x: torch.Tensor, dim: Any = None, keepdim: bool = False, **_: Any
+    mode: _CoarseSums, x: torch.Tensor, dim: Any = None, keepdim: bool = False, **_: object
 ) -> torch.Tensor:
     dims = [d % x.dim() for d in ([dim] if isinstance(dim, int) else dim or range(x.dim()))]
     kept = [d for d in range(x.dim()) if d not in dims]

@@ -168,11 +168,11 @@ class GeneratedProblem(Problem):
                 values[name] = self._draw(name, step, workload, generator)
         return values
 
-    def oracle(self, **inputs: Any) -> tuple[torch.Tensor, ...]:
+    def oracle(self, **inputs: object) -> tuple[torch.Tensor, ...]:
         """Computes the graph in fp64 without rounding between steps."""
         return _compiled(torch_source(self.graph, exact=True))(**inputs)
 
-    def reference(self, **inputs: Any) -> tuple[torch.Tensor, ...]:
+    def reference(self, **inputs: object) -> tuple[torch.Tensor, ...]:
         """Computes the graph in float32, with operands of products rounded to the task's dtype."""
         return _compiled(torch_source(self.graph))(**inputs)
 

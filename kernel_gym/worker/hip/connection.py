@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import importlib.util
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
 
 import torch
 
@@ -14,7 +14,7 @@ from kernel_gym.protocol.fields import TensorOnDevice
 from kernel_gym.sim.timing.occupancy import occupancy
 from kernel_gym.worker.hip.described import described
 from kernel_gym.worker.sim.code_objects import code_of
-from kernel_gym.worker.sim.runtime import DeviceError, SimRuntime
+from kernel_gym.worker.sim.runtime import DeviceAnswer, DeviceError, SimRuntime
 
 _SUCCESS, _INVALID_VALUE, _INVALID_SYMBOL, _NOT_FOUND, _LAUNCH_FAILURE = 0, 1, 13, 500, 719
 _WIDTHS = {1: torch.uint8, 2: torch.int16, 4: torch.int32}
@@ -22,6 +22,10 @@ _WIDTHS = {1: torch.uint8, 2: torch.int16, 4: torch.int32}
 
 _INT, _WORD, _LONG, _TEXT = ctypes.c_int, ctypes.c_uint32, ctypes.c_uint64, ctypes.c_char_p
 _WORDS, _LONGS = ctypes.POINTER(_WORD), ctypes.POINTER(_LONG)
+if TYPE_CHECKING:  # at run time these types have no parameters
+    Words = ctypes._Pointer[ctypes.c_uint32]
+    Longs = ctypes._Pointer[ctypes.c_uint64]
+    Pointers = ctypes._Pointer[ctypes.c_void_p]
 
 
 class _Facts(ctypes.Structure):
@@ -67,8 +71,8 @@ class Connection:
         self.error: Exception | None = None
         self._runtime = runtime
         self._modules = [assembler]
-        self._kernels: dict[str, dict[str, Any]] = {}
-        self._of_text: dict[int, dict[str, dict[str, Any]]] = {}
+        self._kernels: dict[str, DeviceAnswer] = {}
+        self._of_text: dict[int, dict[str, DeviceAnswer]] = {}
         has_kernels = b".amdhsa_kernel" in assembler
         # A kernel that cannot be decoded fails here, before the first call.
         for name in runtime.names(assembler) if has_kernels else ():
@@ -116,14 +120,14 @@ class Connection:
             return failed
         return _SUCCESS
 
-    def _kernel(self, full_name: str) -> dict[str, Any]:
+    def _kernel(self, full_name: str) -> DeviceAnswer:
         if full_name not in self._kernels:
             module, _, name = full_name.partition(":")
             self._kernels[full_name] = self._runtime.load(self._modules[int(module)], name)
         return self._kernels[full_name]
 
     def _launch(
-        self, name: bytes, grid: Any, block: Any, args: Any, shared: int, packed: int
+        self, name: bytes, grid: Words, block: Words, args: Pointers, shared: int, packed: int
     ) -> int:
         def launch() -> None:
             kernel = self._kernel(name.decode())
@@ -181,7 +185,7 @@ class Connection:
     def _synchronize(self) -> int:
         return _SUCCESS if self.error is None else _LAUNCH_FAILURE
 
-    def _facts(self, name: bytes, threads: int, shared: int, facts: Any) -> int:
+    def _facts(self, name: bytes, threads: int, shared: int, facts: ctypes._Pointer[_Facts]) -> int:
         try:
             kernel = self._kernel(name.decode())
         except DeviceError:
@@ -197,7 +201,7 @@ class Connection:
         )
         return _SUCCESS
 
-    def _variable(self, name: bytes, address: Any, size: Any) -> int:
+    def _variable(self, name: bytes, address: Longs, size: Longs) -> int:
         module, _, plain = name.decode().partition(":")
         address[0], size[0] = self._runtime.variable(self._modules[int(module)], plain)
         return _SUCCESS if address[0] else _INVALID_SYMBOL
@@ -211,7 +215,7 @@ class Connection:
         return 0 if self._try(load) else len(self._modules) - 1
 
 
-def _bytes_at(args: Any, place: int, size: int) -> bytes:
+def _bytes_at(args: Pointers, place: int, size: int) -> bytes:
     """Returns the bytes of one argument of a launch; `args` are pointers of the host."""
     if not args or not args[place]:
         raise DeviceError(f"the pointer to argument {place} is null, expected one to {size} bytes")

@@ -11,7 +11,6 @@ import ctypes
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -84,13 +83,15 @@ def run_program(
 class _Launcher:
     """Calls the C launcher with device addresses and sizes."""
 
-    def __init__(self, function: Any, connection: Connection, outputs: Sequence[int]) -> None:
+    def __init__(
+        self, function: ctypes._NamedFuncPointer, connection: Connection, outputs: Sequence[int]
+    ) -> None:
         self._function = function
         self._function.restype = ctypes.c_int
         self._connection = connection
         self._outputs = outputs
 
-    def __call__(self, *args: object) -> tuple[object, ...]:
+    def __call__(self, *args: torch.Tensor | float) -> tuple[object, ...]:
         self._connection.error = None
         status = self._function(*[_c_argument(a) for a in args], ctypes.c_void_p(None))
         if self._connection.error is not None:
@@ -100,7 +101,7 @@ class _Launcher:
         return tuple(args[i] for i in self._outputs)
 
 
-def _c_argument(value: Any) -> Any:
+def _c_argument(value: torch.Tensor | float) -> ctypes._SimpleCData:
     if isinstance(value, torch.Tensor):
         return ctypes.c_void_p(value.data_ptr())
     return ctypes.c_float(value) if isinstance(value, float) else ctypes.c_int64(value)

@@ -6,12 +6,11 @@ A module is an assembler text or a linked code object for an AMD GPU.
 from __future__ import annotations
 
 import re
-from typing import Any
 
 from kernel_gym.sim.asm.elf import CodeObject
 from kernel_gym.sim.asm.metadata import KernelMetadata, read_metadata, read_note
 from kernel_gym.sim.asm.module import ELF
-from kernel_gym.worker.sim.runtime import UnsupportedCodeError
+from kernel_gym.worker.sim.runtime import DeviceAnswer, UnsupportedCodeError
 
 _METADATA = ".amdgpu_metadata"
 _METADATA_NOTE = 32
@@ -23,7 +22,7 @@ def kernel_names(code: bytes) -> list[str]:
     return list(_metadata(code))
 
 
-def describe_kernel(code: bytes, name: str | None, shared: int | None) -> dict[str, Any]:
+def describe_kernel(code: bytes, name: str | None, shared: int | None) -> DeviceAnswer:
     """Returns the fields of `LoadedKernel` without its number.
 
     Args:
@@ -43,7 +42,7 @@ def describe_kernel(code: bytes, name: str | None, shared: int | None) -> dict[s
     registers = values.get("vgpr_count", 0)
     return {
         "name": name,
-        "args": [[arg.size, arg.value_kind, arg.offset] for arg in metadata.args],
+        "args": [(arg.size, arg.value_kind, arg.offset) for arg in metadata.args],
         "registers": registers,
         "spills": values.get("vgpr_spill_count", 0),
         "max_workgroup": values.get("max_flat_workgroup_size", 1024),

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any
+from typing import Protocol
 
 from triton.runtime.jit import JITFunction
 
 from kernel_gym.protocol.compiling import SIZE
+
+
+class _Options(Protocol):
+    """Options of a backend."""
+
+    num_warps: int
 
 
 def install(descriptor: int) -> None:
@@ -17,12 +23,22 @@ def install(descriptor: int) -> None:
     Args:
         descriptor: The page's file.
     """
-    compile_quietly: Any = JITFunction._do_compile
+    compile_quietly = JITFunction._do_compile
 
-    def compile_noted(kernel: Any, *args: Any, **kwargs: Any) -> Any:
-        write(descriptor, described(kernel, *args, **kwargs))
+    def compile_noted(
+        kernel: JITFunction,
+        key: object,
+        signature: object,
+        device: object,
+        constants: Mapping[tuple[int, ...], object],
+        options: _Options,
+        *rest: object,
+        **named: object,
+    ) -> object:
+        given = (key, signature, device, constants, options)
+        write(descriptor, described(kernel, *given))
         try:
-            return compile_quietly(kernel, *args, **kwargs)
+            return compile_quietly(kernel, *given, *rest, **named)
         finally:
             write(descriptor, "")
 
@@ -35,12 +51,12 @@ def write(descriptor: int, text: str) -> None:
 
 
 def described(
-    kernel: Any,
+    kernel: JITFunction,
     key: object,
     signature: object,
     device: object,
     constants: Mapping[tuple[int, ...], object],
-    options: Any,
+    options: _Options,
     *_: object,
     **__: object,
 ) -> str:

@@ -8,7 +8,6 @@ kernels that use any are refused, and for others they are null.
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import Any
 
 import torch
 import triton
@@ -18,7 +17,13 @@ from kernel_gym.plans.types import CodeForm, PlanCode
 from kernel_gym.worker.recording.recorder import RecordedKernel
 from kernel_gym.worker.recording.runtime import RecordingRuntime
 from kernel_gym.worker.sim.runtime import DeviceError
-from kernel_gym.worker.sim.triton_driver import SimDriver, flatten, pack
+from kernel_gym.worker.sim.triton_driver import (
+    KernelSource,
+    LaunchMetadata,
+    SimDriver,
+    flatten,
+    pack,
+)
 
 _SIZES = {"i1": 1, "u1": 1, "i8": 1, "u8": 1, "i16": 2, "u16": 2, "fp16": 2, "bf16": 2}
 _SIZES |= {"i32": 4, "u32": 4, "fp32": 4, "f32": 4, "i64": 8, "u64": 8, "fp64": 8, "f64": 8}
@@ -36,9 +41,11 @@ _ALONE = {
 class CubinLauncher:
     """Packs the arguments of one compiled kernel and records its launch."""
 
-    def __init__(self, runtime: RecordingRuntime, source: Any, metadata: Any) -> None:
+    def __init__(
+        self, runtime: RecordingRuntime, source: KernelSource, metadata: LaunchMetadata
+    ) -> None:
         self._runtime = runtime
-        self._types = list(flatten(source.signature.values()))
+        self._types = [str(kind) for kind in flatten(source.signature.values())]
         self._block = (metadata.num_warps * 32, 1, 1)
         for name, value in _ALONE.items():
             if (getattr(metadata, name, value) or value) != value:
@@ -70,7 +77,7 @@ class CubinDriver(SimDriver):
         self._target = target
         self.utils.load_binary = _load  # type: ignore[assignment]
 
-    def launcher_cls(self, src: object, metadata: object) -> Any:
+    def launcher_cls(self, src: KernelSource, metadata: LaunchMetadata) -> CubinLauncher:
         """Returns a launcher for one compiled kernel."""
         return CubinLauncher(self._recording, src, metadata)
 
@@ -96,8 +103,8 @@ def install(runtime: RecordingRuntime, reported: SimpleNamespace) -> None:
         runtime: Records launches.
         reported: What the GPU reports, as `kernel_gym.devices.gpu.vendors.reported` returns it.
     """
-    cuda: Any = torch.cuda
+    cuda = vars(torch.cuda)
     torch.version.hip = None
-    cuda.get_device_properties = lambda device=None: reported
-    cuda.get_device_capability = lambda device=None: (reported.major, reported.minor)
+    cuda["get_device_properties"] = lambda device=None: reported
+    cuda["get_device_capability"] = lambda device=None: (reported.major, reported.minor)
     triton.runtime.driver.set_active(CubinDriver(runtime, GPUTarget(*reported.target)))

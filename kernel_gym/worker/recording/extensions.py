@@ -16,7 +16,6 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import torch
 
@@ -47,9 +46,9 @@ class InlineExtensions:
         self._language = ""
         self.connection: Connection | None = None
         """Connection that takes the HIP calls of the extension; None without one."""
-        stand_in: Any = ModuleType(MODULE, "PyTorch's functions, as a candidate has them.")
-        stand_in.load_inline, stand_in.load = self.load_inline, _load
-        stand_in.CUDA_HOME = stand_in.ROCM_HOME = None
+        stand_in = ModuleType(MODULE, "PyTorch's functions, as a candidate has them.")
+        vars(stand_in).update(load_inline=self.load_inline, load=_load)
+        vars(stand_in).update(CUDA_HOME=None, ROCM_HOME=None)
         sys.modules[MODULE] = stand_in
         torch.utils.cpp_extension = stand_in
 
@@ -72,7 +71,10 @@ class InlineExtensions:
         cpp_sources: str | Sequence[str],
         cuda_sources: str | Sequence[str] | None = None,
         functions: str | Sequence[str] | Mapping[str, str] | None = None,
-        **options: Any,
+        *,
+        extra_cflags: Sequence[str] | None = None,
+        extra_cuda_cflags: Sequence[str] | None = None,
+        **_: object,
     ) -> ModuleType:
         """Builds and imports an extension, as PyTorch's function does.
 
@@ -83,7 +85,7 @@ class InlineExtensions:
                 there is no device code.
         """
         self._check(name, cuda_sources)
-        flags = [*(options.get("extra_cflags") or ()), *(options.get("extra_cuda_cflags") or ())]
+        flags = [*(extra_cflags or ()), *(extra_cuda_cflags or ())]
         source = inline_source(name, cpp_sources, cuda_sources, functions, flags)
         self._judge.send({"ask": "extension", "source": source})
         message = self._judge.recv()

@@ -11,8 +11,9 @@ import importlib
 import importlib.metadata
 import importlib.util
 import os
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import triton
 
@@ -22,6 +23,9 @@ from kernel_gym.worker.hip.connection import Connection
 from kernel_gym.worker.recording.hsaco import CodeOf
 from kernel_gym.worker.recording.named_library import named_library
 from kernel_gym.worker.recording.runtime import RecordingRuntime
+
+if TYPE_CHECKING:
+    from flydsl._mlir import ir
 
 VERSION = "0.5."
 """Begin of the version that the changes below are for."""
@@ -101,12 +105,17 @@ def _device_libraries(folder: Path) -> Path:
 
 def _time_by_judge() -> None:
     """Lets FlyDSL's autotuner time as Triton's does; its own waits for a clock of the GPU."""
-    autotuner: Any = importlib.import_module("flydsl.autotune")
+    autotuner = importlib.import_module("flydsl.autotune")
 
-    def do_bench(call: Any, warmup: int = 5, rep: int = 25, quantiles: Any = None) -> Any:
+    def do_bench(
+        call: Callable[[], object],
+        warmup: int = 5,
+        rep: int = 25,
+        quantiles: Sequence[float] | None = None,
+    ) -> object:
         return triton.testing.do_bench(call, warmup=warmup, rep=rep, quantiles=quantiles)
 
-    autotuner.do_bench = do_bench
+    vars(autotuner).update(do_bench=do_bench)
 
 
 def _keep_text(code_of: CodeOf) -> None:
@@ -116,11 +125,11 @@ def _keep_text(code_of: CodeOf) -> None:
 
     passes_of, lower = RocmBackend._pipeline_parts, MlirCompiler.compile
 
-    def passes_to_text(backend: Any, **options: Any) -> tuple[list[str], str]:
+    def passes_to_text(backend: object, **options: object) -> tuple[list[str], str]:
         passes, last = passes_of(backend, **options)
         return passes, last.replace(_LINKED, _TEXT)
 
-    def lower_to_text(text: str, **options: Any) -> Any:
+    def lower_to_text(text: str, **options: object) -> ir.Module:
         module = lower(text, **options)
         with module.context:
             _call_objects(module, code_of)
@@ -130,7 +139,7 @@ def _keep_text(code_of: CodeOf) -> None:
     MlirCompiler.compile = lower_to_text
 
 
-def _call_objects(module: Any, code_of: CodeOf) -> None:
+def _call_objects(module: ir.Module, code_of: CodeOf) -> None:
     """States the texts of a module as objects, since FlyDSL's runtime loads nothing else."""
     from flydsl._mlir import ir
     from flydsl._mlir.dialects import gpu

@@ -7,10 +7,10 @@ every operator, as in tasks of our own.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import torch
+from torch._ops import OpOverload
 from torch.utils._pytree import tree_map_only
 
 from kernel_gym.protocol.fields import ELEMENT_TYPES
@@ -56,15 +56,21 @@ def _equal(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor | None:
     return (one == other).all() if one.shape == other.shape else None
 
 
-def _all_close(*args: Any, **named: Any) -> torch.Tensor:
-    return torch.isclose(*args, **named).all()
+def _all_close(
+    one: torch.Tensor,
+    other: torch.Tensor,
+    rtol: float = 1e-5,
+    atol: float = 1e-8,
+    equal_nan: bool = False,
+) -> torch.Tensor:
+    return torch.isclose(one, other, rtol, atol, equal_nan).all()
 
 
 def _itself(one: torch.Tensor) -> torch.Tensor:
     return one
 
 
-_TOLD: dict[Any, Callable[..., torch.Tensor | None]] = {
+_TOLD: dict[object, Callable[..., torch.Tensor | None]] = {
     _aten.equal: _equal,
     _aten.allclose: _all_close,
     _aten.is_nonzero: _itself,
@@ -84,49 +90,65 @@ class OperatorRecording(OperatorMode):
         super().__init__()
         self._runtime = runtime
 
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_dispatch__(
+        self,
+        func: OpOverload,
+        types: object,
+        args: Sequence[object] = (),
+        kwargs: Mapping[str, object] | None = None,
+    ) -> object:
         """Runs one operator here, or records it."""
         named = kwargs or {}
         tensors = [*_tensors(args), *_tensors(named.values())]
         on_device = any(t.is_cuda for t in tensors)
-        wanted = torch.device(named.get("device") or "cpu").type
+        device, dtype = named.get("device"), named.get("dtype")
+        wanted = torch.device(device).type if isinstance(device, str | torch.device) else "cpu"
         if not on_device and (wanted != "cuda" or tensors):
             return self._from_host(func, args, named, wanted)
         if func.is_view or func.overloadpacket in _HERE:
             return func(*args, **named)
         if func.overloadpacket is _aten._local_scalar_dense:
-            return self._runtime.read(describe(args[0])).item()
+            return self._runtime.read(describe(tensors[0])).item()
         if func.overloadpacket in _TOLD:
             with self:  # the operators of it are steps of the plan, and the host reads its value
                 truth = _TOLD[func.overloadpacket](*args, **named)
             return truth is not None and bool(self._runtime.read(describe(truth)).item())
         if func.overloadpacket is _aten.copy_:
-            return self._copy(func, args, named)
-        if func.overloadpacket is _aten._to_copy and named.get("device") and wanted == "cpu":
-            source = args[0].to(named["dtype"]) if named.get("dtype") else args[0]
-            return self._runtime.read(describe(source))
+            return self._copy(func, args, named, *tensors)
+        if func.overloadpacket is _aten._to_copy and device and wanted == "cpu":
+            return self._runtime.read(describe(_as_type(tensors[0], dtype)))
         return self._record(func, args, named)
 
-    def _from_host(self, func: Any, args: Any, named: dict[str, Any], wanted: str) -> Any:
+    def _from_host(
+        self, func: OpOverload, args: Sequence[object], named: Mapping[str, object], wanted: str
+    ) -> object:
         """Runs an operator on host tensors; one that moves them converts them on the host."""
         if wanted != "cuda" or func.overloadpacket is not _aten._to_copy:
             return func(*args, **named)
-        source = args[0].to(named["dtype"]) if named.get("dtype") else args[0]
+        source = _as_type(_tensors(args)[0], named.get("dtype"))
         return torch.empty(source.shape, dtype=source.dtype, device="cuda").copy_(source)
 
-    def _copy(self, func: Any, args: Any, named: dict[str, Any]) -> Any:
-        target, source = args[:2]
+    def _copy(
+        self,
+        func: OpOverload,
+        args: Sequence[object],
+        named: Mapping[str, object],
+        target: torch.Tensor,
+        source: torch.Tensor,
+    ) -> object:
         if not target.is_cuda:
             return target.copy_(self._runtime.read(describe(source)))
         if not source.is_cuda:
             return func(target, source.to(target.dtype).expand(target.shape), *args[2:], **named)
         return self._record(func, args, named)
 
-    def _record(self, func: Any, args: Any, named: dict[str, Any]) -> Any:
+    def _record(
+        self, func: OpOverload, args: Sequence[object], named: Mapping[str, object]
+    ) -> object:
         schema = func._schema
         tensors: list[torch.Tensor] = []
 
-        def numbered(tensor: torch.Tensor) -> dict[str, Any]:
+        def numbered(tensor: torch.Tensor) -> dict[str, object]:
             if not tensor.is_cuda:
                 return _host_values(tensor)
             tensors.append(tensor)
@@ -153,7 +175,16 @@ class OperatorRecording(OperatorMode):
         return returned
 
 
-def _forms(func: Any, args: Any, named: dict[str, Any], tensors: list[torch.Tensor]) -> Any:
+def _as_type(tensor: torch.Tensor, dtype: object) -> torch.Tensor:
+    return tensor.to(dtype) if isinstance(dtype, torch.dtype) else tensor
+
+
+def _forms(
+    func: OpOverload,
+    args: Sequence[object],
+    named: Mapping[str, object],
+    tensors: list[torch.Tensor],
+) -> object:
     """Returns the form of the result, as `result_form` does; unknown if it depends on values."""
     known = {id(argument): _on_meta(argument) for argument in tensors}
 
@@ -175,8 +206,8 @@ def _on_meta(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _returned(
-    form: Any, tensors: list[torch.Tensor], results: list[torch.Tensor], count: int = 0
-) -> Any:
+    form: object, tensors: list[torch.Tensor], results: list[torch.Tensor], count: int = 0
+) -> object:
     """Makes what an operator returns, and adds its new tensors to the results.
 
     Args:
@@ -187,6 +218,7 @@ def _returned(
     """
     if form is None:
         return None
+    assert isinstance(form, dict)
     if "list" in form:
         values = [_returned(item, tensors, results) for item in form["list"]]
         return values if count == 1 else tuple(values)
@@ -205,7 +237,7 @@ def _host_values(tensor: torch.Tensor) -> dict[str, object]:
     return {"host": [values if tensor.dim() else values["list"][0], dtype]}
 
 
-def _tensors(values: Any) -> list[torch.Tensor]:
+def _tensors(values: Iterable[object]) -> list[torch.Tensor]:
     tensors: list[torch.Tensor] = []
     for value in values:
         if isinstance(value, torch.Tensor):

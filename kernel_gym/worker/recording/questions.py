@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from kernel_gym.plans.types import LaunchPlan
 from kernel_gym.plans.write import write_plan
 from kernel_gym.protocol import worker as messages
-from kernel_gym.protocol.request import Request, decode
+from kernel_gym.protocol.request import decode
 from kernel_gym.sandbox.channel import Channel
 from kernel_gym.worker.sim.runtime import DeviceError
 
-Told = TypeVar("Told", bound=Request)
+Told = TypeVar("Told", messages.TellSeconds, messages.TellValues, messages.TellForms)
 
 
 class JudgeQuestions:
@@ -40,7 +40,7 @@ class JudgeQuestions:
         """
         return self._ask(messages.TellValues, plan, {"ask": "values"}).data
 
-    def forms(self, plan: LaunchPlan) -> Any:
+    def forms(self, plan: LaunchPlan) -> object:
         """Returns the form of the result of the operator that is the last step.
 
         Raises:
@@ -48,11 +48,11 @@ class JudgeQuestions:
         """
         return self._ask(messages.TellForms, plan, {"ask": "forms"}).form
 
-    def _ask(self, kind: type[Told], plan: LaunchPlan, question: dict[str, Any]) -> Told:
+    def _ask(self, kind: type[Told], plan: LaunchPlan, question: dict[str, object]) -> Told:
         header, *pieces = write_plan(plan)
         self._judge.send(question | {"plan": header}, *pieces)
         message = self._judge.recv()
-        told: Any = decode(kind, message.header, message.buffers)
+        told = decode(kind, message.header, message.buffers)
         if told.error:
             raise DeviceError(told.error)
         return told

@@ -19,7 +19,7 @@ from kernel_gym.protocol.fields import TensorOnDevice
 from kernel_gym.protocol.request import Request
 from kernel_gym.worker.recording.code import describe_kernel, kernel_names, variable_size
 from kernel_gym.worker.recording.recorder import PlanRecorder, RecordedKernel, amd_code
-from kernel_gym.worker.sim.runtime import DeviceError, SimRuntime
+from kernel_gym.worker.sim.runtime import DeviceAnswer, DeviceError, SimRuntime
 
 MAX_REFUSED = 16
 """Most refused operators that are reported."""
@@ -38,7 +38,7 @@ class PlanQuestions(Protocol):
     def values(self, plan: LaunchPlan) -> bytes:
         """Returns the elements of the only output of a plan."""
 
-    def forms(self, plan: LaunchPlan) -> Any:
+    def forms(self, plan: LaunchPlan) -> object:
         """Returns the form of the result of the last step, see `result_form`."""
 
 
@@ -53,7 +53,11 @@ class RecordingRuntime(SimRuntime):
     """
 
     def __init__(
-        self, arch: str, capacity: int, questions: PlanQuestions, properties: Any = None
+        self,
+        arch: str,
+        capacity: int,
+        questions: PlanQuestions,
+        properties: Any = None,
     ) -> None:
         super().__init__(arch) if properties is None else super().__init__()
         self.properties = properties or self.properties
@@ -121,7 +125,7 @@ class RecordingRuntime(SimRuntime):
 
     def forms(
         self, name: str, overload: str, arguments: str, tensors: Sequence[TensorOnDevice]
-    ) -> Any:
+    ) -> object:
         """Asks for the form of an operator's result, which depends on values.
 
         Raises:
@@ -163,7 +167,7 @@ class RecordingRuntime(SimRuntime):
     def _free(self, address: int) -> None:
         self.recorder.free(address)
 
-    def _ask(self, request: Request) -> dict[str, Any]:
+    def _ask(self, request: Request) -> DeviceAnswer:
         match request:
             case messages.LaunchKernel():
                 self._launch(request)
@@ -193,12 +197,12 @@ class RecordingRuntime(SimRuntime):
         kernel = self._loaded[request.kernel]
         self.recorder.launch(kernel, request.grid, request.block, values, request.lds)
 
-    def _load(self, code: bytes, name: str | None, shared: int | None) -> dict[str, Any]:
+    def _load(self, code: bytes, name: str | None, shared: int | None) -> DeviceAnswer:
         described = describe_kernel(code, name, shared)
         self._loaded.append(RecordedKernel(amd_code(code), described["name"], shared))
         return described | {"kernel": len(self._loaded) - 1}
 
-    def _find_variable(self, code: bytes, name: str) -> dict[str, object]:
+    def _find_variable(self, code: bytes, name: str) -> DeviceAnswer:
         size = variable_size(code, name)
         if size is None:
             return {"address": 0, "size": 0}

@@ -12,9 +12,9 @@ import importlib
 import importlib.metadata
 import importlib.util
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Protocol
 
 import torch
 import triton
@@ -83,12 +83,12 @@ def check_installed() -> None:
 
 def _choose_target(arch: str) -> None:
     """Has kernels compiled for this GPU, by the backend that writes everything in HIP."""
-    targets: Any = importlib.import_module("tilelang.backend.target")
-    rocm: Any = importlib.import_module("tilelang.rocm.backend")
-    named: Any = importlib.import_module("tilelang.rocm.target")
+    targets = importlib.import_module("tilelang.backend.target")
+    rocm = importlib.import_module("tilelang.rocm.backend")
+    named = importlib.import_module("tilelang.rocm.target")
     normalized = named.normalize_rocm_target
 
-    def of_this_gpu(target: Any) -> Any:
+    def of_this_gpu(target: object) -> object:
         return normalized({"kind": "hip", "mcpu": arch} if target == "hip" else target)
 
     for name in targets.list_target_detectors():
@@ -105,10 +105,10 @@ def _nothing(*_: object) -> None:
 
 def _build_by_judge(judge: Channel, connection: Connection, code_of: CodeOf) -> None:
     """Has the judge build libraries, and their launches go to the text that belongs to each."""
-    generator: Any = importlib.import_module("tilelang.jit.adapter.libgen").LibraryGenerator
+    generator = importlib.import_module("tilelang.jit.adapter.libgen").LibraryGenerator
     codes: dict[str, bytes] = {}
 
-    def compile_lib(self: Any, timeout: float | None = None) -> None:
+    def compile_lib(self: _Generator, timeout: float | None = None) -> None:
         judge.send({"ask": "build", "source": self.lib_code})
         message = judge.recv()
         told = decode(messages.TellExtension, message.header, message.buffers)
@@ -117,7 +117,7 @@ def _build_by_judge(judge: Channel, connection: Connection, code_of: CodeOf) -> 
         self.srcpath, self.libpath = "", str(path)
         codes[self.libpath] = code_of(told.assembler)
 
-    def load_lib(self: Any, lib_path: str | None = None) -> _Library:
+    def load_lib(self: _Generator, lib_path: str | None = None) -> _Library:
         path = lib_path or self.libpath
         return _Library(path, codes[path], connection)
 
@@ -126,23 +126,45 @@ def _build_by_judge(judge: Channel, connection: Connection, code_of: CodeOf) -> 
 
 def _time_by_judge(runtime: RecordingRuntime) -> None:
     """Lets TileLang's autotuner time by the judge. What it launches is no part of a plan."""
-    tuner: Any = importlib.import_module("tilelang.autotuner.tuner")
-    profiler: Any = importlib.import_module("tilelang.profiler")
+    tuner = importlib.import_module("tilelang.autotuner.tuner")
+    profiler = importlib.import_module("tilelang.profiler")
     tune = tuner.AutoTuner.run
 
-    def run(self: Any, *args: Any, **options: Any) -> Any:
+    def run(self: object, *args: object, **options: object) -> object:
         with runtime.trial():
             return tune(self, *args, **options)
 
-    def do_bench(call: Any, *_: Any, quantiles: Any = None, **__: Any) -> Any:
+    def do_bench(
+        call: Callable[[], object],
+        *_: object,
+        quantiles: Sequence[float] | None = None,
+        **__: object,
+    ) -> object:
         return triton.testing.do_bench(call, quantiles=quantiles)
 
-    def supply(_: object) -> Callable[[Any], torch.Tensor]:
+    def supply(_: object) -> Callable[[_Form], torch.Tensor]:
         return lambda form: torch.zeros(form.shape, dtype=form.torch_dtype(), device="cuda")
 
-    tuner._init_logger_handlers = _nothing  # they would write a file
+    vars(tuner).update(_init_logger_handlers=_nothing)  # they would write a file
     tuner.AutoTuner.run = run
-    profiler.do_bench, profiler.get_tensor_supply = do_bench, supply
+    vars(profiler).update(do_bench=do_bench, get_tensor_supply=supply)
+
+
+class _Generator(Protocol):
+    """The part of TileLang's generator of libraries that is used."""
+
+    lib_code: str
+    srcpath: str
+    libpath: str
+
+
+class _Form(Protocol):
+    """TileLang's description of a tensor."""
+
+    shape: Sequence[int]
+
+    def torch_dtype(self) -> torch.dtype:
+        """Returns the type of its elements."""
 
 
 class _Library:

@@ -7,17 +7,19 @@ raise, as they do in a CPU build of PyTorch.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from types import SimpleNamespace
-from typing import Any
 
 import torch
 import triton
 
+from kernel_gym.protocol.request import Request
 from kernel_gym.worker.sim.properties import HostProperties
 from kernel_gym.worker.sim.runtime import SimRuntime
 
 HIP_VERSION = "6.4.0"
+Device = int | str | torch.device
+"""A device as calls of `torch.cuda` take it."""
 
 
 def properties_of(device: HostProperties) -> SimpleNamespace:
@@ -48,7 +50,7 @@ class Stream:
     cuda_stream = 0
     device_index = 0
 
-    def __init__(self, device: object = None, priority: int = 0, **_: object) -> None:
+    def __init__(self, device: Device | None = None, priority: int = 0, **_: object) -> None:
         if device is not None:
             _set_device(device)
         self.device = torch.device("cuda", 0)
@@ -67,11 +69,11 @@ class Stream:
     def wait_event(self, event: object) -> None:
         """Work is in order already."""
 
-    def record_event(self, event: Any = None) -> Any:
+    def record_event(self, event: Event | None = None) -> Event:
         """Records an event, a new one if none is given."""
-        event = event or torch.cuda.Event()
-        event.record(self)
-        return event
+        recorded: Event = event or vars(torch.cuda)["Event"]()  # that of `install`
+        recorded.record(self)
+        return recorded
 
 
 class Event:
@@ -116,7 +118,7 @@ class CapturedGraph:
     _runtime: SimRuntime
 
     def __init__(self, keep_graph: bool = False) -> None:
-        self._requests: list[Any] | None = None
+        self._requests: list[Request] | None = None
 
     def capture_begin(self, pool: object = None, capture_error_mode: str = "global") -> None:
         """Records launches from now on, without making them."""
@@ -159,8 +161,12 @@ def _bench(runtime: SimRuntime) -> Callable:
     """Implements `triton.testing.do_bench` by modelled time. One run suffices without noise."""
 
     def do_bench(
-        fn: Callable, *_: Any, quantiles: Any = None, return_mode: str = "mean", **__: Any
-    ) -> Any:
+        fn: Callable,
+        *_: object,
+        quantiles: Sequence[float] | None = None,
+        return_mode: str = "mean",
+        **__: object,
+    ) -> float | list[float]:
         runtime.time_of(fn)  # a kernel may be tuned in its first call
         milliseconds = runtime.time_of(fn) * 1e3
         if quantiles is not None:
@@ -198,7 +204,7 @@ def _memory_calls(runtime: SimRuntime) -> dict[str, Callable]:
     }
 
 
-def _set_device(device: Any) -> None:
+def _set_device(device: Device) -> None:
     """Implements `torch.cuda.set_device`; a negative number leaves the device as it is."""
     index = device if isinstance(device, int) else torch.device(device).index or 0
     if index > 0:
@@ -211,7 +217,7 @@ def _set_device(device: Any) -> None:
 def _device_calls(device: HostProperties) -> dict[str, Callable]:
     known = properties_of(device)
 
-    def properties(of: object = None) -> SimpleNamespace:
+    def properties(of: Device | None = None) -> SimpleNamespace:
         if of is not None:
             _set_device(of)
         return known
@@ -241,19 +247,19 @@ def _device_calls(device: HostProperties) -> dict[str, Callable]:
     }
 
 
-def _stream_calls(runtime: SimRuntime) -> dict[str, Any]:
+def _stream_calls(runtime: SimRuntime) -> dict[str, Callable]:
     default = Stream()
     current = [default]
 
     @contextlib.contextmanager
-    def stream(chosen: Any) -> Iterator[None]:
+    def stream(chosen: Stream | None) -> Iterator[None]:
         before, current[0] = current[0], chosen or default
         try:
             yield
         finally:
             current[0] = before
 
-    def set_stream(chosen: Any) -> None:
+    def set_stream(chosen: Stream | None) -> None:
         current[0] = chosen or default
 
     return {
@@ -272,10 +278,8 @@ def _stream_calls(runtime: SimRuntime) -> dict[str, Any]:
 
 def install(runtime: SimRuntime) -> None:
     """Replaces the calls of `torch.cuda` that a CPU build cannot answer, in this process."""
-    cuda: Any = torch.cuda
     calls = _device_calls(runtime.properties) | _memory_calls(runtime) | _stream_calls(runtime)
     for name, call in calls.items():
-        setattr(cuda, name, call)
+        setattr(torch.cuda, name, call)
     torch.version.hip = HIP_VERSION
-    testing: Any = triton.testing
-    testing.do_bench = testing.do_bench_cudagraph = _bench(runtime)
+    triton.testing.do_bench = triton.testing.do_bench_cudagraph = _bench(runtime)

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import TypedDict, cast
 
 from kernel_gym.devices.sim.memory import ARENA_BASE, ARENA_SIZE
 from kernel_gym.protocol import device as messages
@@ -27,6 +27,27 @@ class OutOfMemoryError(DeviceError, MemoryError):
 
 class UnsupportedCodeError(DeviceError):
     """The device cannot decode the compiled kernel."""
+
+
+class DeviceAnswer(TypedDict, total=False):
+    """The fields of all answers of a device. Each kind of request has some of them."""
+
+    error: str
+    kind: str
+    """The kind of error."""
+    address: int
+    size: int
+    names: list[str]
+    kernel: int
+    """The number of a loaded kernel; those below describe it, as `LoadedKernel` does."""
+    name: str
+    args: list[tuple[int, str, int]]
+    registers: int
+    spills: int
+    max_workgroup: int
+    total_registers: int
+    lds: int
+    scratch: int
 
 
 class SimRuntime(ABC):
@@ -111,12 +132,12 @@ class SimRuntime(ABC):
             raise DeviceError("a graph is being captured already")
         self._captured = []
 
-    def end_capture(self) -> list[Any]:
+    def end_capture(self) -> list[Request]:
         """Ends the recording and returns the requests, for `replay`."""
         captured, self._captured = self._captured or [], None
         return captured
 
-    def replay(self, requests: list[Any]) -> None:
+    def replay(self, requests: list[Request]) -> None:
         """Sends recorded requests."""
         for request in requests:
             self._ask(request)
@@ -164,9 +185,7 @@ class SimRuntime(ABC):
         answer = self._ask(messages.FindVariable(name, code))
         return answer["address"], answer["size"]
 
-    def load(
-        self, code: bytes, name: str | None = None, shared: int | None = None
-    ) -> dict[str, Any]:
+    def load(self, code: bytes, name: str | None = None, shared: int | None = None) -> DeviceAnswer:
         """Loads a kernel of a module; returns the fields of `LoadedKernel`."""
         return self._ask(messages.LoadKernel(name, shared, code))
 
@@ -206,7 +225,7 @@ class SimRuntime(ABC):
             self._captured.append(request)
 
     @abstractmethod
-    def _ask(self, request: Request) -> dict[str, Any]:
+    def _ask(self, request: Request) -> DeviceAnswer:
         """Answers a request.
 
         Raises:
@@ -214,16 +233,17 @@ class SimRuntime(ABC):
         """
 
     @staticmethod
-    def checked(answer: dict[str, Any]) -> dict[str, Any]:
+    def checked(answer: Mapping[str, object]) -> DeviceAnswer:
         """Returns the device's answer.
 
         Raises:
             DeviceError: The answer is an error.
         """
         __tracebackhide__ = True
-        if "error" in answer:
-            raise _ERRORS.get(answer.get("kind", ""), DeviceError)(answer["error"])
-        return answer
+        known = cast("DeviceAnswer", answer)
+        if "error" in known:
+            raise _ERRORS.get(known.get("kind", ""), DeviceError)(known["error"])
+        return known
 
 
 _ERRORS = {

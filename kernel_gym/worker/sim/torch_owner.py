@@ -6,7 +6,7 @@ operator. A user's own program computes them in the device's memory.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -68,14 +68,13 @@ def _accept_calls_of_gpu_builds() -> None:
     """
     tensors: Any = torch.Tensor
     tensors.record_stream = lambda tensor, stream: None
-    core: Any = torch._C
-    core._cuda_getCurrentRawStream = lambda device: 0  # modules of a build for GPUs import it
-    core._dynamo.guards._empty_strided_cuda = _empty_strided
-    cuda: Any = torch.cuda
-    cuda._is_compiled = lambda: True
+    # modules of a build for GPUs import it
+    vars(torch._C).update(_cuda_getCurrentRawStream=lambda device: 0)
+    vars(torch._C._dynamo.guards).update(_empty_strided_cuda=_empty_strided)
+    vars(torch.cuda).update(_is_compiled=lambda: True)
 
 
-def _empty_strided(size: Any, stride: Any, dtype: torch.dtype) -> torch.Tensor:
+def _empty_strided(size: Sequence[int], stride: Sequence[int], dtype: torch.dtype) -> torch.Tensor:
     return torch.empty_strided(size, stride, dtype=dtype, device="cuda")
 
 

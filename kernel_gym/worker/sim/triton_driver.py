@@ -7,9 +7,9 @@ A backend derived from Triton's own keeps the assembler text as the binary, and 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 import triton
@@ -34,6 +34,21 @@ _ABSENT = object()
 """Stands for an argument that a launch does not give."""
 
 
+class KernelSource(Protocol):
+    """The part of a kernel's source, as Triton's compiler has it, that launchers use."""
+
+    signature: Mapping[str, object]
+    """The type of each argument by its name: a text, or nested tuples of such."""
+
+
+class LaunchMetadata(Protocol):
+    """The part of a compiled kernel's metadata that launchers use."""
+
+    name: str
+    num_warps: int
+    warp_size: int
+
+
 class TextBackend(backends["amd"].compiler):  # type: ignore[misc]
     """Triton's backend for AMD GPUs, whose `hsaco` stage keeps the assembler text."""
 
@@ -53,7 +68,7 @@ class SimUtils:
     def __init__(self, runtime: SimRuntime) -> None:
         self._runtime = runtime
 
-    def get_device_properties(self, device: int) -> dict[str, Any]:
+    def get_device_properties(self, device: int) -> dict[str, int | str]:
         """Properties of the simulated device, in the units of Triton's HIP driver."""
         properties = self._runtime.properties
         return {
@@ -83,9 +98,9 @@ class SimUtils:
 class SimLauncher:
     """Packs the arguments of one compiled kernel and launches it."""
 
-    def __init__(self, runtime: SimRuntime, src: Any, metadata: Any) -> None:
+    def __init__(self, runtime: SimRuntime, src: KernelSource, metadata: LaunchMetadata) -> None:
         self._runtime = runtime
-        self._types = [t for t in flatten(src.signature.values())]
+        self._types = [str(kind) for kind in flatten(src.signature.values())]
         self._block = (metadata.num_warps * metadata.warp_size, 1, 1)
 
     def __call__(self, gx, gy, gz, stream, function, kernel_meta, launch_meta, enter, leave, *args):
@@ -105,7 +120,7 @@ class SimLauncher:
         if leave is not None:
             leave(launch_meta)
 
-    def _pairs(self, args: tuple) -> Iterator[tuple[str, Any]]:
+    def _pairs(self, args: tuple) -> Iterator[tuple[str, object]]:
         values = flatten(args)
         for place, kind in enumerate(self._types):
             value = next(values, _ABSENT)
@@ -129,7 +144,7 @@ class SimDriver(DriverBase):
         self._runtime = runtime
         self.utils = SimUtils(runtime)
 
-    def launcher_cls(self, src: object, metadata: object) -> SimLauncher:
+    def launcher_cls(self, src: KernelSource, metadata: LaunchMetadata) -> Callable[..., object]:
         """Returns a launcher for one compiled kernel."""
         return SimLauncher(self._runtime, src, metadata)
 
@@ -176,7 +191,9 @@ class SimDriver(DriverBase):
     def get_benchmarker(self) -> Callable:
         """Returns a benchmark by modelled time. One run suffices, since the model has no noise."""
 
-        def benchmark(call: Callable, quantiles: Any = None, **_: Any) -> Any:
+        def benchmark(
+            call: Callable, quantiles: Sequence[float] | None = None, **_: object
+        ) -> float | list[float]:
             milliseconds = self._runtime.time_of(call) * 1e3
             return [milliseconds] * len(quantiles) if quantiles else milliseconds
 
@@ -240,7 +257,7 @@ def pack(kind: str, value: Any, size: int, place: int = 0) -> bytes:
     return (int(value) & ((1 << (8 * size)) - 1)).to_bytes(size, "little")
 
 
-def _expand_descriptor(descriptor: Any) -> Iterator[tuple[str, Any]]:
+def _expand_descriptor(descriptor: Any) -> Iterator[tuple[str, object]]:
     """Expands a host-side tensor descriptor to the flat arguments that the compiler expects."""
     yield "*", descriptor.base
     wide = [*descriptor.shape, *descriptor.strides]
@@ -255,7 +272,7 @@ def _expand_descriptor(descriptor: Any) -> Iterator[tuple[str, Any]]:
         yield "i64", value
 
 
-def flatten(values: Any) -> Iterator[Any]:
+def flatten(values: Iterable[object]) -> Iterator[object]:
     """Yields the values in nested tuples and lists, as launchers expand arguments."""
     for value in values:
         if isinstance(value, tuple | list):

@@ -45,6 +45,12 @@ def test_times_near_the_floor_have_ranks_but_no_factor():
     assert figures["rho_in_groups"] == pytest.approx(1.0)
 
 
+def test_a_bias_of_a_family_is_no_spread():
+    assert score(rows("a", 0.5))["a"]["spread"] == pytest.approx(1.0)
+    unlike = [*rows("a", 0.5, (20.0,)), *rows("a", 1.0, (40.0,)), *rows("a", 3.0, (80.0,))]
+    assert score(unlike)["a"]["spread"] == pytest.approx(2.0)
+
+
 def test_an_interval_comes_from_the_other_families():
     families = [rows(f"f{i}", 2.0) for i in range(9)]
     figures = score([row for each in (*families, rows("odd", 4.0)) for row in each])

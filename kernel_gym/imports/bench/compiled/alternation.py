@@ -26,8 +26,8 @@ MAX_SECONDS = 2.0
 """Seconds after which no new round starts."""
 FLUSHES = 2
 """How often the flush buffer is written before a call, as in comparisons."""
-Function = Callable[..., Any]
-Sets = Sequence[Sequence[Any]]
+Function = Callable[..., object]
+Sets = Sequence[Sequence[object]]
 
 
 class BlockClock(Protocol):

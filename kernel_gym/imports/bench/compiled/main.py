@@ -46,7 +46,7 @@ def main() -> None:
     """Serves requests until standard input ends. What libraries print goes to standard error."""
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
-    steps: dict[str, Any] = {}
+    steps: dict[str, object] = {}
     for line in sys.stdin:
         answers.write(json.dumps(answer(steps, json.loads(line))) + "\n")
         answers.flush()

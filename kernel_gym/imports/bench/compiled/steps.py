@@ -146,7 +146,7 @@ def _clock(where: torch.device, flush: int) -> BlockClock:
     return HostClock() if where.type == "cpu" else GpuClock(flush, where)
 
 
-def _reference(problem: Problem) -> Callable[..., Any]:
+def _reference(problem: Problem) -> Callable[..., object]:
     """Returns the reference as a function of tensors."""
     names: dict[str, object] = {}
     source = problem.reference_source()

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
-from functools import partial
+from collections.abc import Mapping
 
 import torch
 import torch.nn.functional as F
@@ -13,17 +12,16 @@ from kernel_gym.tasks.problem import (
     Axis,
     Dims,
     Output,
-    Problem,
     ScalarArg,
     TensorArg,
     Value,
     points,
 )
+from kernel_gym.tasks.shared.attention import AttentionByHeads
 from kernel_gym.tasks.workload import Workload
-from kernel_gym.tasks.yardsticks import Attention, farthest_attention, softmax_attention
 
 
-class AlibiAttention(Problem):
+class AlibiAttention(AttentionByHeads):
     """`softmax(scale * q k^T + slope[h] * (j - i)) v`: query i sees keys j = 0 .. i.
 
     The slopes are positive, one for each head, so that far keys count less. Everything between the
@@ -101,12 +99,6 @@ class AlibiAttention(Problem):
             **self.scalars(workload),
         }
 
-    def oracle(
-        self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, slope: torch.Tensor, scale: float
-    ) -> tuple[torch.Tensor, ...]:
-        """With the score matrix of one head at a time, in fp64."""
-        return (self._attended(q, k, v, slope, scale, softmax_attention, torch.float64),)
-
     def reference(
         self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, slope: torch.Tensor, scale: float
     ) -> tuple[torch.Tensor, ...]:
@@ -116,31 +108,15 @@ class AlibiAttention(Problem):
         bias = torch.where(far > 0, float("-inf"), slope[:, None, None] * far).to(q.dtype)
         return (F.scaled_dot_product_attention(q, k, v, attn_mask=bias[None], scale=scale),)
 
-    def yardstick(
-        self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, slope: torch.Tensor, scale: float
-    ) -> tuple[torch.Tensor, ...]:
-        """The reference, and weights that are rounded before they are divided by their sum."""
-        (reference,) = self.reference(q, k, v, slope, scale)
-        return (farthest_attention(reference, partial(self._attended, q, k, v, slope, scale)),)
-
-    def _attended(
-        self,
-        q: torch.Tensor,
-        k: torch.Tensor,
-        v: torch.Tensor,
-        slope: torch.Tensor,
-        scale: float,
-        attend: Attention,
-        dtype: torch.dtype,
+    def adjusted(
+        self, scores: torch.Tensor, batch: int, head: int, inputs: Mapping[str, Value]
     ) -> torch.Tensor:
-        """Attends head by head."""
-        place = torch.arange(q.shape[2], device=q.device)
+        """Adds the slope by distance, and hides later keys."""
+        slope = inputs["slope"]
+        assert isinstance(slope, torch.Tensor)
+        place = torch.arange(scores.shape[1], device=scores.device)
         far = place[None, :] - place[:, None]
-        out = torch.empty(q.shape, dtype=torch.float64, device=q.device)
-        for b, h in itertools.product(range(q.shape[0]), range(q.shape[1])):
-            scores = q[b, h].to(dtype) @ k[b, h].to(dtype).mT * scale + slope[h].to(dtype) * far
-            out[b, h] = attend(scores.masked_fill(far > 0, float("-inf")), v[b, h])
-        return out
+        return (scores + slope[head].to(scores.dtype) * far).masked_fill(far > 0, float("-inf"))
 
     def flops(self, dims: Dims) -> int:
         """Two products over the lower triangle of the scores, diagonal included."""

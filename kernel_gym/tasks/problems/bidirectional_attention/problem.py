@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
-from functools import partial
+from collections.abc import Mapping
 
 import torch
 import torch.nn.functional as F
@@ -13,17 +12,16 @@ from kernel_gym.tasks.problem import (
     Axis,
     Dims,
     Output,
-    Problem,
     ScalarArg,
     TensorArg,
     Value,
     points,
 )
+from kernel_gym.tasks.shared.attention import AttentionByHeads
 from kernel_gym.tasks.workload import Workload
-from kernel_gym.tasks.yardsticks import Attention, farthest_attention, softmax_attention
 
 
-class BidirectionalAttention(Problem):
+class BidirectionalAttention(AttentionByHeads):
     """`softmax(scale * q k^T) v` by batch and head, over the first `length[b]` keys.
 
     Every query sees every key j < length[b], also queries beyond the length. Lengths are from 1 to
@@ -96,12 +94,6 @@ class BidirectionalAttention(Problem):
             **self.scalars(workload),
         }
 
-    def oracle(
-        self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, length: torch.Tensor, scale: float
-    ) -> tuple[torch.Tensor, ...]:
-        """With the score matrix of one head at a time, in fp64."""
-        return (self._attended(q, k, v, length, scale, softmax_attention, torch.float64),)
-
     def reference(
         self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, length: torch.Tensor, scale: float
     ) -> tuple[torch.Tensor, ...]:
@@ -110,30 +102,14 @@ class BidirectionalAttention(Problem):
         visible = (place < length[:, None])[:, None, None, :]
         return (F.scaled_dot_product_attention(q, k, v, attn_mask=visible, scale=scale),)
 
-    def yardstick(
-        self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, length: torch.Tensor, scale: float
-    ) -> tuple[torch.Tensor, ...]:
-        """The reference, and weights that are rounded before they are divided by their sum."""
-        (reference,) = self.reference(q, k, v, length, scale)
-        return (farthest_attention(reference, partial(self._attended, q, k, v, length, scale)),)
-
-    def _attended(
-        self,
-        q: torch.Tensor,
-        k: torch.Tensor,
-        v: torch.Tensor,
-        length: torch.Tensor,
-        scale: float,
-        attend: Attention,
-        dtype: torch.dtype,
+    def adjusted(
+        self, scores: torch.Tensor, batch: int, head: int, inputs: Mapping[str, Value]
     ) -> torch.Tensor:
-        """Attends head by head."""
-        place = torch.arange(q.shape[2], device=q.device)
-        out = torch.empty(q.shape, dtype=torch.float64, device=q.device)
-        for b, h in itertools.product(range(q.shape[0]), range(q.shape[1])):
-            scores = q[b, h].to(dtype) @ k[b, h].to(dtype).mT * scale
-            out[b, h] = attend(scores.masked_fill(place >= length[b], float("-inf")), v[b, h])
-        return out
+        """Hides keys beyond the length."""
+        length = inputs["length"]
+        assert isinstance(length, torch.Tensor)
+        place = torch.arange(scores.shape[1], device=scores.device)
+        return scores.masked_fill(place >= length[batch], float("-inf"))
 
     def flops(self, dims: Dims) -> int:
         """Two products over all queries and, at least, one key."""

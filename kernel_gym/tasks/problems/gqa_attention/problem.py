@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
-from functools import partial
+from collections.abc import Mapping
 
 import torch
 import torch.nn.functional as F
@@ -13,17 +12,16 @@ from kernel_gym.tasks.problem import (
     Axis,
     Dims,
     Output,
-    Problem,
     ScalarArg,
     TensorArg,
     Value,
     points,
 )
+from kernel_gym.tasks.shared.attention import AttentionByHeads
 from kernel_gym.tasks.workload import Workload
-from kernel_gym.tasks.yardsticks import Attention, farthest_attention, softmax_attention
 
 
-class GqaAttention(Problem):
+class GqaAttention(AttentionByHeads):
     """`softmax(scale * q[h] k[h // group]^T) v[h // group]`, query i sees keys 0 .. i."""
 
     name = "gqa_attention"
@@ -79,12 +77,6 @@ class GqaAttention(Problem):
         )
         return {"q": q, "k": k, "v": v, **self.scalars(workload)}
 
-    def oracle(
-        self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float
-    ) -> tuple[torch.Tensor, ...]:
-        """With the score matrix of one head at a time, in fp64."""
-        return (self._attended(q, k, v, scale, softmax_attention, torch.float64),)
-
     def reference(
         self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float
     ) -> tuple[torch.Tensor, ...]:
@@ -93,30 +85,12 @@ class GqaAttention(Problem):
             F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=scale, enable_gqa=True),
         )
 
-    def yardstick(
-        self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float
-    ) -> tuple[torch.Tensor, ...]:
-        """The reference, and weights that are rounded before they are divided by their sum."""
-        (reference,) = self.reference(q, k, v, scale)
-        return (farthest_attention(reference, partial(self._attended, q, k, v, scale)),)
-
-    def _attended(
-        self,
-        q: torch.Tensor,
-        k: torch.Tensor,
-        v: torch.Tensor,
-        scale: float,
-        attend: Attention,
-        dtype: torch.dtype,
+    def adjusted(
+        self, scores: torch.Tensor, batch: int, head: int, inputs: Mapping[str, Value]
     ) -> torch.Tensor:
-        """Attends head by head."""
-        seq, group = q.shape[2], q.shape[1] // k.shape[1]
-        later = torch.ones(seq, seq, dtype=torch.bool, device=q.device).triu(1)
-        out = torch.empty(q.shape, dtype=torch.float64, device=q.device)
-        for b, h in itertools.product(range(q.shape[0]), range(q.shape[1])):
-            scores = q[b, h].to(dtype) @ k[b, h // group].to(dtype).mT * scale
-            out[b, h] = attend(scores.masked_fill(later, float("-inf")), v[b, h // group])
-        return out
+        """Hides later keys."""
+        later = torch.ones_like(scores, dtype=torch.bool).triu(1)
+        return scores.masked_fill(later, float("-inf"))
 
     def flops(self, dims: Dims) -> int:
         """Two products over the lower triangle of the scores, diagonal included."""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
-from functools import partial
+from collections.abc import Mapping
 
 import torch
 import torch.nn.functional as F
@@ -13,17 +12,16 @@ from kernel_gym.tasks.problem import (
     Axis,
     Dims,
     Output,
-    Problem,
     ScalarArg,
     TensorArg,
     Value,
     points,
 )
+from kernel_gym.tasks.shared.attention import AttentionByHeads
 from kernel_gym.tasks.workload import Workload
-from kernel_gym.tasks.yardsticks import Attention, farthest_attention, softmax_attention
 
 
-class PrefixAttention(Problem):
+class PrefixAttention(AttentionByHeads):
     """`softmax(scale * q k^T) v`: query i sees keys 0 .. i, and all keys j < prefix[b].
 
     Query head h uses key and value head `h // group`. A prefix may be 0, where the mask is causal,
@@ -111,12 +109,6 @@ class PrefixAttention(Problem):
             **self.scalars(workload),
         }
 
-    def oracle(
-        self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, prefix: torch.Tensor, scale: float
-    ) -> tuple[torch.Tensor, ...]:
-        """With the score matrix of one head at a time, in fp64."""
-        return (self._attended(q, k, v, prefix, scale, softmax_attention, torch.float64),)
-
     def reference(
         self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, prefix: torch.Tensor, scale: float
     ) -> tuple[torch.Tensor, ...]:
@@ -128,32 +120,15 @@ class PrefixAttention(Problem):
         )
         return (out,)
 
-    def yardstick(
-        self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, prefix: torch.Tensor, scale: float
-    ) -> tuple[torch.Tensor, ...]:
-        """The reference, and weights that are rounded before they are divided by their sum."""
-        (reference,) = self.reference(q, k, v, prefix, scale)
-        return (farthest_attention(reference, partial(self._attended, q, k, v, prefix, scale)),)
-
-    def _attended(
-        self,
-        q: torch.Tensor,
-        k: torch.Tensor,
-        v: torch.Tensor,
-        prefix: torch.Tensor,
-        scale: float,
-        attend: Attention,
-        dtype: torch.dtype,
+    def adjusted(
+        self, scores: torch.Tensor, batch: int, head: int, inputs: Mapping[str, Value]
     ) -> torch.Tensor:
-        """Attends head by head."""
-        group, place = q.shape[1] // k.shape[1], torch.arange(q.shape[2], device=q.device)
+        """Hides later keys beyond the prefix."""
+        prefix = inputs["prefix"]
+        assert isinstance(prefix, torch.Tensor)
+        place = torch.arange(scores.shape[1], device=scores.device)
         later = place[None, :] > place[:, None]
-        out = torch.empty(q.shape, dtype=torch.float64, device=q.device)
-        for b, h in itertools.product(range(q.shape[0]), range(q.shape[1])):
-            scores = q[b, h].to(dtype) @ k[b, h // group].to(dtype).mT * scale
-            scores = scores.masked_fill(later & (place >= prefix[b]), float("-inf"))
-            out[b, h] = attend(scores, v[b, h // group])
-        return out
+        return scores.masked_fill(later & (place >= prefix[batch]), float("-inf"))
 
     def flops(self, dims: Dims) -> int:
         """Two products over the lower triangle of the scores, diagonal included."""

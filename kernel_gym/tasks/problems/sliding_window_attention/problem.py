@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
-from functools import partial
+from collections.abc import Mapping
 
 import torch
 import torch.nn.functional as F
@@ -13,19 +12,18 @@ from kernel_gym.tasks.problem import (
     Axis,
     Dims,
     Output,
-    Problem,
     ScalarArg,
     TensorArg,
     Value,
     points,
 )
+from kernel_gym.tasks.shared.attention import AttentionByHeads
 from kernel_gym.tasks.workload import Workload
-from kernel_gym.tasks.yardsticks import Attention, farthest_attention, softmax_attention
 
 _AXES = ("batch", "heads", "seq", "head_dim")
 
 
-class SlidingWindowAttention(Problem):
+class SlidingWindowAttention(AttentionByHeads):
     """`softmax(scale * q k^T) v` by head, where query i sees keys `i - window + 1 .. i`."""
 
     name = "sliding_window_attention"
@@ -81,12 +79,6 @@ class SlidingWindowAttention(Problem):
         q, k, v = (draw(shape, torch.float16, workload.distribution, generator) for _ in range(3))
         return {"q": q, "k": k, "v": v, "window": workload.dims["window"], **self.scalars(workload)}
 
-    def oracle(
-        self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, window: int, scale: float
-    ) -> tuple[torch.Tensor, ...]:
-        """With the score matrix of one head at a time, in fp64."""
-        return (self._attended(q, k, v, window, scale, softmax_attention, torch.float64),)
-
     def reference(
         self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, window: int, scale: float
     ) -> tuple[torch.Tensor, ...]:
@@ -96,32 +88,14 @@ class SlidingWindowAttention(Problem):
         visible = (back >= 0) & (back < window)
         return (F.scaled_dot_product_attention(q, k, v, attn_mask=visible, scale=scale),)
 
-    def yardstick(
-        self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, window: int, scale: float
-    ) -> tuple[torch.Tensor, ...]:
-        """The reference, and weights that are rounded before they are divided by their sum."""
-        (reference,) = self.reference(q, k, v, window, scale)
-        return (farthest_attention(reference, partial(self._attended, q, k, v, window, scale)),)
-
-    def _attended(
-        self,
-        q: torch.Tensor,
-        k: torch.Tensor,
-        v: torch.Tensor,
-        window: int,
-        scale: float,
-        attend: Attention,
-        dtype: torch.dtype,
+    def adjusted(
+        self, scores: torch.Tensor, batch: int, head: int, inputs: Mapping[str, Value]
     ) -> torch.Tensor:
-        """Attends head by head."""
-        place = torch.arange(q.shape[2], device=q.device)
+        """Hides later keys, and those before the window."""
+        place = torch.arange(scores.shape[1], device=scores.device)
         back = place[:, None] - place
-        hidden = (back < 0) | (back >= window)
-        out = torch.empty(q.shape, dtype=torch.float64, device=q.device)
-        for b, h in itertools.product(range(q.shape[0]), range(q.shape[1])):
-            scores = q[b, h].to(dtype) @ k[b, h].to(dtype).mT * scale
-            out[b, h] = attend(scores.masked_fill(hidden, float("-inf")), v[b, h])
-        return out
+        hidden = (back < 0) | (back >= inputs["window"])
+        return scores.masked_fill(hidden, float("-inf"))
 
     def flops(self, dims: Dims) -> int:
         """Two products over the visible scores."""
