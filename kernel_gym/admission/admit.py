@@ -20,11 +20,15 @@ from kernel_gym.tasks.controls.kernels import KERNELS
 from kernel_gym.tasks.names import Mode
 from kernel_gym.tasks.problem import Problem, Scale
 from kernel_gym.tasks.task import Task, modes_of
-from kernel_gym.tasks.verdicts import AdmissionVerdict, ModeVerdict, content_hash
+from kernel_gym.tasks.verdicts import (
+    AdmissionVerdict,
+    ModeVerdict,
+    content_hash,
+    kernel_digest,
+)
 
-_FIRST = {"triton": Mode.TRITON2TRITON, "hip": Mode.HIP2HIP}
+_FIRST = {"triton": Mode.TRITON2TRITON, "hip": Mode.HIP2HIP, "flydsl": Mode.FLYDSL2FLYDSL}
 """The mode in which a language's start kernel is evaluated."""
-_mode_verdict = partial(ModeVerdict, protocol=PROTOCOL_VERSION)
 
 
 class AdmissionError(RuntimeError):
@@ -82,8 +86,8 @@ def _admit(
     content = content_hash(problem)  # first, since the files may be edited during the checks
     verdict = partial(AdmissionVerdict, content=content)
     hardware = device.description.hardware
-    languages = {mode: Task(problem, mode).language for mode in modes_of(problem)}
-    known = device.description.languages
+    languages = {mode: Task(problem, mode).written_in for mode in modes_of(problem)}
+    known = (*device.description.languages, *device.description.embedded)
     judged = [language for language in known if language in languages.values()]
     with_start = [language for language in judged if problem.kernel(language) is not None]
     try:
@@ -92,8 +96,12 @@ def _admit(
             (k, name): make(problem, k) for k in with_start for name, make in KERNELS[k].items()
         }
     except Exception as error:  # a problem that raises is refused
-        refused = _mode_verdict(refused=(_raised(problem, error),))
-        modes = {mode: refused for mode, language in languages.items() if language in judged}
+        refused = (_raised(problem, error),)
+        modes = {
+            mode: _mode_verdict(Task(problem, mode), refused)
+            for mode, language in languages.items()
+            if language in judged
+        }
         return verdict(controls={}, devices={hardware: modes})
     starts = {language: _submit(executor, problem, language) for language in with_start}
     spoiled = {key: _submit(executor, problem, key[0], text) for key, text in sources.items()}
@@ -116,14 +124,23 @@ def _without_start(
     problem: Problem, languages: set[str], refused: tuple[str, ...], rooms: HeadRoom
 ) -> dict[Mode, ModeVerdict]:
     """Returns the verdicts on modes in languages without a start kernel, from values alone."""
-    modes = [m for m in modes_of(problem) if Task(problem, m).language in languages]
+    modes = [m for m in modes_of(problem) if Task(problem, m).written_in in languages]
     room = None
     if modes and not refused:
         try:
             room = rooms.of_reference(problem)
         except ReferenceFailed as error:
             refused = (f"its PyTorch reference: {error}",)
-    return {mode: _mode_verdict(refused=refused, head_room=room) for mode in modes}
+    return {mode: _mode_verdict(Task(problem, mode), refused, room) for mode in modes}
+
+
+def _mode_verdict(
+    task: Task, refused: tuple[str, ...], head_room: float | None = None
+) -> ModeVerdict:
+    kernel = kernel_digest(task.problem, task.mode)
+    return ModeVerdict(
+        protocol=PROTOCOL_VERSION, refused=refused, head_room=head_room, kernel=kernel
+    )
 
 
 def _submit(
@@ -181,7 +198,7 @@ def _modes(
     verdicts = {}
     for mode in modes_of(problem):
         task = Task(problem, mode)
-        if task.language != language:
+        if task.written_in != language:
             continue
         room, reasons = None, refused
         if evaluation.outcome is Outcome.PASSED:
@@ -189,5 +206,5 @@ def _modes(
                 room = rooms.of(task, evaluation)
             except ReferenceFailed as error:
                 reasons = (*refused, f"its PyTorch reference: {error}")
-        verdicts[mode] = _mode_verdict(refused=reasons, head_room=room)
+        verdicts[mode] = _mode_verdict(task, reasons, room)
     return verdicts

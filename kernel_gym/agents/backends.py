@@ -218,4 +218,4 @@ class WorkspaceTask:
 
 
 def _summary(task: Task) -> dict[str, str]:
-    return {"task": task.id, "language": task.language, "summary": task.problem.summary}
+    return {"task": task.id, "language": task.written_in, "summary": task.problem.summary}

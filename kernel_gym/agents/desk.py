@@ -108,7 +108,7 @@ class Desk:
 
     def show(self) -> Answer:
         """The task's name and what is left."""
-        return {"error": "", "task": self.task.id, "language": self.task.language} | self._state()
+        return {"error": "", "task": self.task.id, "language": self.task.written_in} | self._state()
 
     def submit(self, source: object) -> Answer:
         """Evaluates a source. A source that was submitted before gets its earlier answer.

@@ -113,7 +113,7 @@ artifacts = ["/app/{name}"]
 [task]
 name = "{ORGANISATION}/{folder_name(task)}"
 description = {json.dumps(problem.summary)}
-keywords = ["gpu", "kernel", "{task.language}", "amd"]
+keywords = ["gpu", "kernel", "{task.written_in}", "amd"]
 
 [metadata]
 task = "{task.id}"

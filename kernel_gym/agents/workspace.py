@@ -19,7 +19,7 @@ from kernel_gym.errors import InputError
 from kernel_gym.judge.protocol import MAX_SOURCE_BYTES
 from kernel_gym.storage.run_store import SUFFIX
 from kernel_gym.tasks import Task, c_prototype, prompt, python_prototype, train_workloads
-from kernel_gym.tasks.guide import guide, topics_of
+from kernel_gym.tasks.guide import topics_of, whole_guide
 from kernel_gym.tasks.task import Mode
 
 SETTINGS = "workspace.json"
@@ -100,7 +100,7 @@ def write_workspace(
             task, described.facts, workloads, described.spec.arch, answer, described.embedded
         ),
         "DEVICE.md": f"# Device\n\n{described.facts}\n\n"
-        + guide(described.spec.arch, task.language, topics_of(task.problem))
+        + whole_guide(described.spec.arch, task.written_in, topics_of(task.problem))
         + "\n",
         name: task.start_source or stub(task),
         "AGENTS.md": words,

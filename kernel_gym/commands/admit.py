@@ -142,12 +142,13 @@ def _not_current(problems: list[Problem], device: str) -> list[Problem]:
     from kernel_gym.tasks.verdicts import stored_verdict
 
     described = describe(device)
+    written = (*described.languages, *described.embedded)
 
     def current(problem: Problem) -> bool:
         verdict = stored_verdict(problem)
         stored = verdict.devices.get(described.hardware, {}) if verdict else {}
         known = {mode for mode, found in stored.items() if found.protocol == PROTOCOL_VERSION}
-        wanted = {m for m in modes_of(problem) if Task(problem, m).language in described.languages}
+        wanted = {m for m in modes_of(problem) if Task(problem, m).written_in in written}
         return wanted <= known
 
     return [problem for problem in problems if not current(problem)]

@@ -97,6 +97,10 @@ def list_tasks(
         print_json(rows)
         return
     console.print(_table(rows))
+    reasons = [row["missing"] for row in rows if row["missing"]]
+    for reason in dict.fromkeys(reasons):
+        text = f"{reasons.count(reason)} tasks cannot be evaluated here: {reason}"
+        console.print(text, highlight=False, markup=False, soft_wrap=True)
     console.print(f"suites: {', '.join(suites())}")
 
 
@@ -154,7 +158,7 @@ def show(
         print_json({**_facts(task), **parts})
         return
     for key, value in _facts(task).items():
-        if key != "sizes":
+        if key != "sizes" and (key, value) != ("missing", ""):
             console.print(f"[bold]{key}[/]: {escape(str(value))}", highlight=False)
     for title, part in parts.items():
         console.rule(title)
@@ -255,6 +259,7 @@ def _require_known(key: str, values: Iterable[str]) -> None:
 
 
 def _facts(task: Task) -> Row:
+    from kernel_gym.tasks.embedded import missing_package
     from kernel_gym.tasks.verdicts import status_of, stored_verdict
 
     problem = task.problem
@@ -262,13 +267,14 @@ def _facts(task: Task) -> Row:
     devices = verdict.devices if verdict else {}
     return {
         "id": task.id,
-        "language": task.language,
+        "language": task.written_in,
         "level": problem.level,
         "category": problem.category,
         "summary": problem.summary,
         "tags": list(problem.tags),
         "source": problem.source,
         "status": str(status_of(task)),
+        "missing": missing_package(task.extra),
         "head_room": verdict.head_room(task.mode) if verdict else None,
         "head_room_by_device": {
             name: modes[task.mode].head_room

@@ -92,7 +92,7 @@ class CandidateLoading:
         Raises:
             InfraError: The recorder or the compiler could not be started.
         """
-        language = language or self.task.language
+        language = language or self.task.written_in
         request = messages.LoadOnSimulator(language, self.task.entry, self.source, plain=plain)
         if self._in_tilelang and (lacks := tilelang_lacks(self.arch)):
             return Failed(FailureKind.COMPILE, lacks)

@@ -91,8 +91,8 @@ class KernelTuneEnv(gymnasium.Env[np.ndarray, np.ndarray]):
             known = ", ".join(self.metadata["render_modes"])
             raise ValueError(f"unknown render_mode {render_mode!r}; known: {known}")
         self.task = get_task(task)
-        if self.task.language != "triton":
-            raise ValueError(f"task {task!r} is in {self.task.language}, expected one in triton")
+        if self.task.written_in != "triton":
+            raise ValueError(f"task {task!r} is in {self.task.written_in}, expected one in triton")
         self.tuning = get_tuning(self.task.problem.name)
         if executor is not None and secret is not None:
             raise ValueError("an executor has its own secret: give one or the other")

@@ -27,7 +27,7 @@ class LaunchPrompt:
         Raises:
             ValueError: The task has no start kernel in Triton.
         """
-        if task.start_source is None or task.language != "triton":
+        if task.start_source is None or task.written_in != "triton":
             raise ValueError(
                 f"task {task.id!r} has no launch to edit: expected one of triton2triton, or "
                 "another prompt than 'launch'"

@@ -24,6 +24,7 @@ from kernel_gym.judge.second_opinion import with_second_opinion
 from kernel_gym.judge.timing.baselines import tuned
 from kernel_gym.judge.timing.methods import method_of
 from kernel_gym.records import COMPILER_RACE, Outcome, Stage
+from kernel_gym.tasks.embedded import wrong_language
 from kernel_gym.tasks.extension import is_extension
 from kernel_gym.tasks.problem import Problem, TensorArg
 from kernel_gym.tasks.sampling import adversarial_workloads, train_workloads, unseen_workloads
@@ -36,10 +37,11 @@ StageFunction = Callable[[Attempt], Verdict | None]
 
 
 def screen_source(attempt: Attempt) -> Verdict | None:
-    """Rejects sources with forbidden imports, calls or names."""
+    """Rejects sources with forbidden imports, calls or names, or in the wrong language."""
     result = screen(attempt.source, attempt.task.language)
     attempt.labels.extend(result.labels)
-    return Verdict(Outcome.SCREENED, result.rejection) if result.rejection else None
+    rejection = result.rejection or wrong_language(attempt.source, attempt.task.extra)
+    return Verdict(Outcome.SCREENED, rejection) if rejection else None
 
 
 def build(attempt: Attempt) -> Verdict | None:

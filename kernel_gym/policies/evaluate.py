@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from kernel_gym.analysis.breakdown import RunMetrics
-from kernel_gym.devices import device_status, resolve
+from kernel_gym.devices import describe, device_status, resolve
 from kernel_gym.episodes.conversation import PROMPTS
 from kernel_gym.executors import (
     Executor,
@@ -28,6 +28,7 @@ from kernel_gym.storage.run_records import RunConfig, TurnRecord
 from kernel_gym.storage.run_store import RunStore
 from kernel_gym.storage.secret import RunSecret
 from kernel_gym.tasks import Task, load_suite
+from kernel_gym.tasks.embedded import lacking
 from kernel_gym.tasks.small_floats import runs_on
 from kernel_gym.tasks.verdicts import HEAD_ROOM, head_room_on
 
@@ -163,6 +164,12 @@ def runnable(
         for fix in status.fixes:
             note(f"  to fix it: {fix}")
     built = [task for task in tasks if task.language in status.languages]
+    takes = describe(device).embedded
+    lacks = {task.id: lacking(task.extra, takes) for task in built}
+    for reason in filter(None, dict.fromkeys(lacks.values())):
+        few = ", ".join(name for name, why in lacks.items() if why == reason)
+        note(f"skipped, {reason}: {few}")
+    built = [task for task in built if not lacks[task.id]]
     foreign = [task.id for task in built if not runs_on(task.problem, status.arch)]
     if foreign:
         note(f"skipped, {status.arch} has other 8-bit floats: {', '.join(foreign)}")

@@ -60,7 +60,7 @@ def inductor_answer(task: Task, mode: str = "") -> Reply | Stop:
     Raises:
         PolicyError: The process of the compiler failed.
     """
-    if task.language != "triton" or task.problem.suite:
+    if task.written_in != "triton" or task.problem.suite:
         return Stop("the compiler writes Triton for references of this project alone")
     module = "kernel_gym.policies.inductor_source"
     with tempfile.TemporaryDirectory(prefix="kernel-gym-") as folder:

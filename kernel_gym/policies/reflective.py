@@ -38,7 +38,7 @@ from kernel_gym.policies.registry import make_policy, register_policy
 from kernel_gym.storage.json_lines import drop_cut_off
 from kernel_gym.storage.run_store import REFLECTIONS
 from kernel_gym.tasks import Task, get_task, task_ids
-from kernel_gym.tasks.guide import guide, topics_of
+from kernel_gym.tasks.guide import topics_of, whole_guide
 
 MAX_SOURCE = 32_000
 """Most characters of a submission in a prompt."""
@@ -193,7 +193,7 @@ class Reflective(Policy):
         """The prompt of the task, with or without the guide of the architecture."""
         task = chat.episode.task
         text = chat.messages[0]["content"]
-        known = guide(self.arch, task.language, topics_of(task.problem))
+        known = whole_guide(self.arch, task.written_in, topics_of(task.problem))
         if not self.modules.knowledge:
             return text.replace(known, "") if known else text
         return text if known in text else f"{text}\n\n{known}"
@@ -283,7 +283,7 @@ def nearest(task: Task, query: str) -> str:
     """
     wanted = Counter(_TOKEN.findall(query))
     return max(
-        (source for name, source in _kernels(task.language) if name != task.problem.name),
+        (source for name, source in _kernels(task.written_in) if name != task.problem.name),
         key=lambda source: _similarity(wanted, Counter(_TOKEN.findall(source))),
         default="",
     )

@@ -31,7 +31,7 @@ class ScheduleSearch(Scripted):
     def order(self, episode: Episode) -> list[Variant]:
         """All variants in the order of submission."""
         task = episode.task
-        drawn = list(variants(task.problem)) if task.language == "triton" else []
+        drawn = list(variants(task.problem)) if task.written_in == "triton" else []
         again = f"/{episode.sample}" if episode.sample > 1 else ""
         random.Random(f"{self.seed}/{task.id}{again}").shuffle(drawn)
         return drawn

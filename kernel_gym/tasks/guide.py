@@ -7,14 +7,13 @@ prompts show them only for problems that the topic concerns.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
-from pathlib import Path
+from collections.abc import Collection, Sequence
 
+from kernel_gym.tasks.names import GUIDES
 from kernel_gym.tasks.problem import Problem
 
 EMBEDDED = ("gluon", "flydsl", "tilelang")
 """Languages inside of Python that tasks in Triton accept: their guides stand beside Triton's."""
-_GUIDES = Path(__file__).parent / "guides"
 _FAMILIES = {
     "gfx90a": "cdna",
     "gfx942": "cdna",
@@ -40,26 +39,29 @@ def guide(arch: str, language: str, topics: Collection[str] = TOPICS) -> str:
     Returns:
         A Markdown list; empty if there is no guide for the architecture.
     """
+    names = (language,) if language in EMBEDDED else ("common", arch, language)
+    return _joined(arch, names, topics)
+
+
+def whole_guide(arch: str, language: str, topics: Collection[str] = TOPICS) -> str:
+    """Returns what to know about a device when writing kernels in one language alone.
+
+    Args:
+        arch: As in `guide`.
+        language: "triton", "hip", or one of `EMBEDDED`. What concerns every language is included.
+        topics: As in `guide`.
+    """
+    return _joined(arch, ("common", arch, language), topics)
+
+
+def _joined(arch: str, names: Sequence[str], topics: Collection[str]) -> str:
+    """Returns the files of these names for an architecture, as one list."""
     if arch not in _FAMILIES:
         return ""
-    folder = _GUIDES / _FAMILIES[arch]
-    names = (language,) if language in EMBEDDED else ("common", arch, language)
+    folder = GUIDES / _FAMILIES[arch]
     paths = [folder / f"{name}.md" for name in names]
     texts = [path.read_text(encoding="utf-8") for path in paths if path.is_file()]
     return "\n".join(line for text in texts for line in _lines(text, topics))
-
-
-def embedded_kernel(language: str, name: str) -> str | None:
-    """Returns a right kernel in FlyDSL or TileLang, as a start for candidates, or None.
-
-    It lies beside the guides and not in the problem's folder: it is no part of the problem.
-
-    Args:
-        language: "flydsl" or "tilelang".
-        name: The name of the problem.
-    """
-    path = _GUIDES / language / f"{name}.py"
-    return path.read_text(encoding="utf-8") if name.isidentifier() and path.is_file() else None
 
 
 def topics_of(problem: Problem) -> frozenset[str]:

@@ -26,6 +26,8 @@ KERNEL_FILES = MappingProxyType({"triton": "baseline.py", "hip": "baseline.hip"}
 """The file name of a problem's kernel, by language."""
 GLUON_FILE = "gluon.py"
 """The file name of a problem's kernel in Gluon, which Triton tasks accept as well."""
+GUIDES = Path(__file__).parent / "guides"
+"""The folder of guides. Kernels in FlyDSL and TileLang lie there, one folder a language."""
 ORIGINAL = "original.py"
 """The file of the code that a problem was traced from. Such a problem needs no start kernel."""
 MODELS = MappingProxyType({"model/llama-decoder-layer": "triton2triton/llama_decoder_layer"})
@@ -53,17 +55,23 @@ class Mode(StrEnum):
     """Optimise a given HIP kernel."""
     TORCH2HIP = "torch2hip"
     """Write a HIP kernel from the PyTorch reference."""
+    FLYDSL2FLYDSL = "flydsl2flydsl"
+    """Optimise a given FlyDSL kernel."""
+    TORCH2FLYDSL = "torch2flydsl"
+    """Write a FlyDSL kernel from the PyTorch reference."""
 
     @property
     def has_start_kernel(self) -> bool:
         """Whether a candidate starts from a kernel, which also is its baseline."""
-        return self in (Mode.TRITON2TRITON, Mode.HIP2HIP)
+        return self in (Mode.TRITON2TRITON, Mode.HIP2HIP, Mode.FLYDSL2FLYDSL)
 
 
 FROM_TORCH = (Mode.TORCH2TRITON, Mode.TORCH2HIP)
 """The modes that need no start kernel."""
 LANGUAGES = {mode: "hip" if mode in (Mode.HIP2HIP, Mode.TORCH2HIP) else "triton" for mode in Mode}
-"""The language of a candidate by mode."""
+"""The form of a candidate by mode: a Python module as in Triton, or a source in HIP."""
+EXTRA_OF_MODE = MappingProxyType({Mode.FLYDSL2FLYDSL: "flydsl", Mode.TORCH2FLYDSL: "flydsl"})
+"""The language inside of Python that a mode requires, by the package that has it."""
 
 
 class UnknownName(InputError, KeyError):
@@ -118,9 +126,21 @@ def _task_ids(folders: tuple[Path, ...], names: tuple[str, ...]) -> tuple[str, .
         f"{mode}/{name}"
         for name in names
         for mode in Mode
-        if (homes[name] / KERNEL_FILES[LANGUAGES[mode]]).is_file()
+        if _kernel_file(homes[name], mode).is_file()
         or (mode in FROM_TORCH and (homes[name] / ORIGINAL).is_file())
     )
+
+
+def _kernel_file(home: Path, mode: Mode) -> Path:
+    """Returns the path of the kernel that a problem needs to have a mode."""
+    if mode in EXTRA_OF_MODE:
+        return embedded_file(EXTRA_OF_MODE[mode], home.name)
+    return home / KERNEL_FILES[LANGUAGES[mode]]
+
+
+def embedded_file(language: str, problem: str) -> Path:
+    """Returns the path of a problem's kernel in "flydsl" or "tilelang". It may not exist."""
+    return GUIDES / language / f"{problem}.py"
 
 
 def imports_folder() -> Path:

@@ -18,6 +18,7 @@ from typing import Any
 import torch
 
 from kernel_gym.tasks.content import defining_texts
+from kernel_gym.tasks.embedded import EXTRAS, embedded_kernel
 from kernel_gym.tasks.names import GLUON_FILE, KERNEL_FILES, Mode
 from kernel_gym.tasks.prompt_parts import PromptParts
 from kernel_gym.tasks.shapes import shape_of
@@ -363,7 +364,13 @@ class Problem(ABC):
         return Path(file).parent if file else None
 
     def kernel(self, language: str) -> str | None:
-        """Returns the text of the start kernel in "triton" or "hip", or None if there is none."""
+        """Returns the text of the start kernel in a language, or None if there is none.
+
+        Args:
+            language: "triton", "hip", or a package of `embedded.EXTRAS`.
+        """
+        if language in EXTRAS:
+            return embedded_kernel(language, self.name) if self.folder else None
         path = self.folder / KERNEL_FILES[language] if self.folder else None
         return path.read_text(encoding="utf-8") if path and path.is_file() else None
 

@@ -8,7 +8,7 @@ import torch
 
 from kernel_gym.tasks.embedded import EXTRAS
 from kernel_gym.tasks.extension import is_extension
-from kernel_gym.tasks.guide import guide, topics_of
+from kernel_gym.tasks.guide import guide, topics_of, whole_guide
 from kernel_gym.tasks.problem import Problem, Scale
 from kernel_gym.tasks.ranges import range_texts
 from kernel_gym.tasks.sampling import train_workloads
@@ -40,7 +40,7 @@ arbitrary bytes. The launcher returns a `hipError_t` and does not synchronise.
 - Include HIP headers only. No library calls, no host computation on the data.
 - Inputs must not be written unless they are marked as written in place."""
 
-_KERNELS = {"flydsl": "(in FlyDSL) `@flyc.kernel`", "tilelang": "(in TileLang) `@tilelang.jit`"}
+_KERNELS = {"flydsl": "`@flyc.kernel`", "tilelang": "`@tilelang.jit`"}
 """Decorators of kernels, by languages that a device may also take."""
 
 _COMMON_RULES = """\
@@ -66,6 +66,12 @@ right about it, above all its bounds checks and its accumulation in float32.""",
 Each PyTorch operator of the reference is a launch and a trip through memory: one fused kernel \
 saves most of both. Where the reference is a single library call, match its traffic first.""",
     Mode.TORCH2HIP: """\
+Each PyTorch operator of the reference is a launch and a trip through memory: one fused kernel \
+saves most of both. Where the reference is a single library call, match its traffic first.""",
+    Mode.FLYDSL2FLYDSL: """\
+Find first what bounds the start kernel: bytes, arithmetic, latency, or launches. Keep what is \
+right about it, above all its bounds checks, its barriers and its accumulation in float32.""",
+    Mode.TORCH2FLYDSL: """\
 Each PyTorch operator of the reference is a launch and a trip through memory: one fused kernel \
 saves most of both. Where the reference is a single library call, match its traffic first.""",
     Mode.INSTRUCTION2TRITON: """\
@@ -111,7 +117,7 @@ def prompt(
 
 
 def _role(task: Task) -> str:
-    language = {"triton": "Triton", "hip": "HIP C++"}[task.language]
+    language = {"triton": "Triton", "hip": "HIP C++", **EXTRAS}[task.written_in]
     verb = "Make the kernel below faster" if task.start_source else "Write a fast kernel"
     return f"You are an expert GPU kernel engineer. {verb}, in {language}, for the device below."
 
@@ -166,18 +172,27 @@ def _sources(task: Task, embedded: Collection[str]) -> list[tuple[str, str]]:
 def _rules(task: Task, embedded: Collection[str]) -> str:
     if (parts := task.problem.prompt_parts(task.mode)) is not None:
         return f"{parts.rules}\n{_COMMON_RULES}"
-    *first, last = ("`@triton.jit`", "`@gluon.jit`", *(_KERNELS[name] for name in embedded))
-    kernels = f"{', '.join(first)} or {last}"
-    triton = _TRITON_RULES.format(entry=task.entry, kernels=kernels)
+    triton = _TRITON_RULES.format(entry=task.entry, kernels=_kernels(task, embedded))
     rules = _HIP_RULES if task.language == "hip" else triton
     return f"{rules}\n{_COMMON_RULES}"
 
 
+def _kernels(task: Task, embedded: Collection[str]) -> str:
+    """Returns the decorators that kernels of a Python module may have."""
+    if task.extra:
+        return _KERNELS[task.extra]
+    others = (f"(in {EXTRAS[name]}) {_KERNELS[name]}" for name in embedded)
+    *first, last = ("`@triton.jit`", "`@gluon.jit`", *others)
+    return f"{', '.join(first)} or {last}"
+
+
 def _approach(task: Task, arch: str, embedded: Collection[str]) -> str:
+    topics = topics_of(task.problem)
+    if task.extra:
+        return "\n".join(filter(None, (_ADVICE[task.mode], whole_guide(arch, task.extra, topics))))
     languages = [task.language]
     languages += ["gluon"] if task.gluon_source else []
     languages += [name for name in embedded if task.embedded_source(name)]
-    topics = topics_of(task.problem)
     guides = filter(None, (guide(arch, language, topics) for language in languages))
     return "\n".join((_ADVICE[task.mode], *guides))
 

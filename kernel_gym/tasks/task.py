@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from kernel_gym.tasks.guide import embedded_kernel
-from kernel_gym.tasks.names import FROM_TORCH, KERNEL_FILES, LANGUAGES, Mode
+from kernel_gym.tasks.names import EXTRA_OF_MODE, FROM_TORCH, KERNEL_FILES, LANGUAGES, Mode
 from kernel_gym.tasks.problem import Problem
 
 
@@ -26,8 +25,18 @@ class Task:
 
     @property
     def language(self) -> str:
-        """The language of a candidate: "triton" or "hip"."""
+        """The form of a candidate: "triton", a Python module, or "hip"."""
         return LANGUAGES[self.mode]
+
+    @property
+    def extra(self) -> str:
+        """The package of `embedded.EXTRAS` that a candidate must be written with, or empty."""
+        return EXTRA_OF_MODE.get(self.mode, "")
+
+    @property
+    def written_in(self) -> str:
+        """The language of the task's kernel: "triton", "hip" or `extra`."""
+        return self.extra or self.language
 
     @property
     def entry(self) -> str:
@@ -37,16 +46,16 @@ class Task:
     @property
     def kernel_source(self) -> str:
         """The text of the problem's kernel in this language, also if no prompt shows it."""
-        text = self.problem.kernel(self.language)
+        text = self.problem.kernel(self.written_in)
         if text is None:
-            raise ValueError(f"{self.id}: the problem has no kernel in {self.language!r}")
+            raise ValueError(f"{self.id}: the problem has no kernel in {self.written_in!r}")
         return text
 
     @property
     def baseline(self) -> str:
-        """The baseline that a candidate is timed against: "triton", "hip" or "torch" (eager)."""
+        """The baseline that a candidate is timed against: `written_in`, or "torch" (eager)."""
         if self.mode.has_start_kernel or not self.problem.fair_reference:
-            return self.language
+            return self.written_in
         return "torch"
 
     @property
@@ -71,8 +80,7 @@ class Task:
 
     def embedded_source(self, language: str) -> str | None:
         """A start kernel in "flydsl" or "tilelang", or None, as `gluon_source` is in Gluon."""
-        started = self.mode is Mode.TRITON2TRITON
-        return embedded_kernel(language, self.problem.name) if started else None
+        return self.problem.kernel(language) if self.mode is Mode.TRITON2TRITON else None
 
     @property
     def reference_source(self) -> str:
@@ -99,6 +107,7 @@ def modes_of(problem: Problem) -> tuple[Mode, ...]:
 
     A problem that needs no start kernel has the modes that start from PyTorch in any case.
     """
-    languages = {language for language in KERNEL_FILES if problem.kernel(language) is not None}
+    written = dict.fromkeys((*KERNEL_FILES, *EXTRA_OF_MODE.values()))
+    languages = {language for language in written if problem.kernel(language) is not None}
     startless = FROM_TORCH if problem.startless else ()
-    return tuple(m for m in Mode if m in startless or Task(problem, m).language in languages)
+    return tuple(m for m in Mode if m in startless or Task(problem, m).written_in in languages)

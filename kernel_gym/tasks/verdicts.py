@@ -35,6 +35,8 @@ class ModeVerdict(BaseModel):
     """Reasons for a refusal; empty if the mode is not refused."""
     head_room: float | None = None
     """Geometric mean, over train workloads, of baseline time over roofline time with a launch."""
+    kernel: str = ""
+    """The SHA-256 of a kernel that lies outside the problem's folder; empty if none does."""
 
 
 class AdmissionVerdict(BaseModel):
@@ -80,20 +82,41 @@ def stored_verdict(problem: Problem) -> AdmissionVerdict | None:
     if path is None or not path.is_file():
         return None
     verdict = AdmissionVerdict.model_validate_json(path.read_bytes())
-    return verdict if verdict.content == content_hash(problem) else None
+    if verdict.content != content_hash(problem):
+        return None
+    devices = {name: _current(problem, modes) for name, modes in verdict.devices.items()}
+    return verdict.model_copy(update={"devices": devices})
+
+
+def kernel_digest(problem: Problem, mode: Mode) -> str:
+    """Returns the SHA-256 of the kernel of a mode, if it lies outside the problem's folder.
+
+    Such a kernel is no part of the content: only the modes of its language depend on it.
+    """
+    extra = Task(problem, mode).extra
+    text = problem.kernel(extra) if extra else None
+    return hashlib.sha256(text.encode()).hexdigest() if text else ""
+
+
+def _current(problem: Problem, modes: dict[Mode, ModeVerdict]) -> dict[Mode, ModeVerdict]:
+    """Returns the verdicts that were reached with the present kernel."""
+    return {m: found for m, found in modes.items() if found.kernel == kernel_digest(problem, m)}
 
 
 def store_verdict(problem: Problem, verdict: AdmissionVerdict) -> None:
-    """Writes a verdict into the problem's folder, merged with those of other devices.
+    """Writes a verdict into the problem's folder, merged with those of other devices and modes.
 
-    Verdicts on other content are dropped. Those of other devices keep the version of the protocol
-    that they were reached by. Verdicts on generated problems are not stored.
+    Verdicts on other content are dropped. The others keep the version of the protocol that they
+    were reached by. A mode that the device cannot try now keeps its verdict. Verdicts on generated
+    problems are not stored.
     """
     if problem.folder is None:
         return
     former = stored_verdict(problem)
     if former is not None:
-        devices = former.devices | verdict.devices
+        devices = former.devices | {
+            name: former.devices.get(name, {}) | modes for name, modes in verdict.devices.items()
+        }
         verdict = verdict.model_copy(update={"devices": dict(sorted(devices.items()))})
     text = verdict.model_dump_json() + "\n"  # one line: a verdict is replaced as a whole
     (problem.folder / FILE).write_text(text, encoding="utf-8")

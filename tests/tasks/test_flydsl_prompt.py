@@ -11,8 +11,8 @@ from kernel_gym.devices import describe
 from kernel_gym.evaluator import Evaluator
 from kernel_gym.records import Outcome
 from kernel_gym.tasks import get_task, problem_names, prompt
-from kernel_gym.tasks.embedded import uses_flydsl
-from kernel_gym.tasks.guide import TOPICS, embedded_kernel, guide
+from kernel_gym.tasks.embedded import embedded_kernel, uses_flydsl
+from kernel_gym.tasks.guide import TOPICS, guide
 
 WITH_FLYDSL = [name for name in problem_names() if embedded_kernel("flydsl", name)]
 SOFTMAX = get_task("triton2triton/softmax")

@@ -27,7 +27,7 @@ from kernel_gym.tasks import (
     unseen_workloads,
 )
 from kernel_gym.tasks import guide as guides
-from kernel_gym.tasks.guide import TOPICS, guide, topics_of
+from kernel_gym.tasks.guide import TOPICS, guide, topics_of, whole_guide
 from kernel_gym.tasks.small_floats import FNUZ, OCP, native_small_floats
 
 
@@ -155,7 +155,7 @@ def test_prompts_hold_the_guide_and_the_advice_of_the_mode():
     texts = {i: prompt(get_task(i), "a device", arch="gfx942") for i in task_ids()}
     for task_id, text in texts.items():
         task = get_task(task_id)
-        assert guide("gfx942", task.language, topics_of(task.problem)) in text
+        assert whole_guide("gfx942", task.written_in, topics_of(task.problem)) in text
         assert "## Approach" in text
     advised = {
         mode: texts[f"{mode}/softmax"].split("## Approach\n")[1].split("\n- ")[0] for mode in Mode

@@ -24,6 +24,7 @@ from kernel_gym.tasks import (
     suites,
     task_ids,
 )
+from kernel_gym.tasks.embedded import embedded_kernel
 from kernel_gym.tasks.generated import problem
 from kernel_gym.tasks.names import require_task
 from kernel_gym.tasks.problems import TASKS_PATH
@@ -68,6 +69,20 @@ def test_task_facts_by_mode():
     assert (torch_only.language, torch_only.baseline) == ("hip", "torch")
     assert torch_only.baseline_source is None
     assert torch_only.start_source is None
+
+
+def test_a_task_may_require_a_language_inside_of_python():
+    given, startless = get_task("flydsl2flydsl/softmax"), get_task("torch2flydsl/softmax")
+    for task in (given, startless):
+        assert (task.language, task.extra, task.written_in) == ("triton", "flydsl", "flydsl")
+        assert task.kernel_source == embedded_kernel("flydsl", "softmax")
+        assert task.gluon_source is task.embedded_source("flydsl") is None
+    assert (given.baseline, startless.baseline) == ("flydsl", "torch")
+    assert given.start_source == given.baseline_source == given.kernel_source
+    assert startless.start_source is startless.baseline_source is None
+    other = get_task("triton2triton/softmax")
+    assert (other.extra, other.written_in) == ("", "triton")
+    assert Mode.FLYDSL2FLYDSL not in modes_of(get_problem("matmul"))
 
 
 def test_tasks_survive_pickling():
@@ -127,7 +142,8 @@ def test_quickstart_has_its_twelve_tasks():
     suite = load_suite("quickstart")
     assert suite.name == "quickstart"
     assert len(suite.tasks) == 12
-    assert {task.mode for task in suite.tasks} == set(Mode) - {Mode.INSTRUCTION2TRITON}
+    left_out = {Mode.INSTRUCTION2TRITON, Mode.FLYDSL2FLYDSL, Mode.TORCH2FLYDSL}
+    assert {task.mode for task in suite.tasks} == set(Mode) - left_out
 
 
 GOOD = 'name = "mine"\nsummary = "two"\ntasks = ["triton2triton/softmax", "hip2hip/transpose"]\n'

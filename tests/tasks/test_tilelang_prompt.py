@@ -10,8 +10,8 @@ import pytest
 from kernel_gym.devices import describe
 from kernel_gym.devices.sim.toolchain import HipToolchain, hip_toolchain
 from kernel_gym.tasks import get_task, problem_names, prompt
-from kernel_gym.tasks.embedded import EXTRAS, uses_tilelang
-from kernel_gym.tasks.guide import TOPICS, embedded_kernel, guide
+from kernel_gym.tasks.embedded import EXTRAS, embedded_kernel, uses_tilelang
+from kernel_gym.tasks.guide import TOPICS, guide
 
 WITH_TILELANG = [name for name in problem_names() if embedded_kernel("tilelang", name)]
 SOFTMAX = get_task("triton2triton/softmax")

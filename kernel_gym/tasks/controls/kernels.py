@@ -13,18 +13,20 @@ from collections.abc import Callable, Mapping
 from kernel_gym.tasks.problem import Problem
 
 _ALLOCATORS = {"empty": "zeros", "empty_like": "zeros_like"}
+_DECORATORS = {"triton": "jit", "flydsl": "kernel"}
+"""The last name of the decorator of a kernel, by language."""
 _KERNEL = re.compile(r"__global__[^;{]*\{")
 
 
 def no_op(problem: Problem, language: str) -> str:
     """Returns the start kernel with empty GPU kernels. Launches happen but write nothing."""
     source = _source(problem, language)
-    return _empty_hip(source) if language == "hip" else ast.unparse(_emptied(source))
+    return _empty_hip(source) if language == "hip" else ast.unparse(_emptied(source, language))
 
 
 def zeros(problem: Problem, language: str) -> str:
     """Returns the `no_op` control with outputs that the host allocates as zeros."""
-    tree = _emptied(_source(problem, language))
+    tree = _emptied(_source(problem, language), language)
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and node.attr in _ALLOCATORS:
             node.attr = _ALLOCATORS[node.attr]
@@ -50,6 +52,7 @@ def {entry}(*args):
 KERNELS: Mapping[str, Mapping[str, Callable[[Problem, str], str]]] = {
     "triton": {"no-op launch": no_op, "zeros": zeros, "stale output": stale},
     "hip": {"no-op launch": no_op},
+    "flydsl": {"no-op launch": no_op, "zeros": zeros, "stale output": stale},
 }
 """By language: the functions that make the submissions, by name of the control."""
 
@@ -61,16 +64,16 @@ def _source(problem: Problem, language: str) -> str:
     return text
 
 
-def _emptied(source: str) -> ast.Module:
+def _emptied(source: str, language: str) -> ast.Module:
     tree = ast.parse(source)
     for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef) and _is_kernel(node):
+        if isinstance(node, ast.FunctionDef) and _is_kernel(node, _DECORATORS[language]):
             node.body = [ast.Pass()]
     return tree
 
 
-def _is_kernel(function: ast.FunctionDef) -> bool:
-    return any("jit" in ast.unparse(d).split(".") for d in function.decorator_list)
+def _is_kernel(function: ast.FunctionDef, decorator: str) -> bool:
+    return any(decorator in ast.unparse(d).split(".") for d in function.decorator_list)
 
 
 def _empty_hip(source: str) -> str:

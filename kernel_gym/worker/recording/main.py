@@ -21,7 +21,7 @@ from kernel_gym.protocol.request import RequestDispatcher
 from kernel_gym.sandbox import confine, failures
 from kernel_gym.sandbox.channel import Channel
 from kernel_gym.sandbox.failures import BuildError
-from kernel_gym.tasks.embedded import EXTRAS, extra_of
+from kernel_gym.tasks.embedded import EXTRAS, extra_of, foreign_launch
 from kernel_gym.worker.hip.connection import Connection
 from kernel_gym.worker.recording import compiling, cubin, flydsl, hsaco, tilelang
 from kernel_gym.worker.recording.extensions import InlineExtensions
@@ -129,6 +129,8 @@ class RecordingWorker:
 
             if plain:
                 plain_compiler.install()
+            if language in EXTRAS:
+                triton_driver.refuse(foreign_launch(language))
             self._install_embedded(source)
             with self._extensions.loading(language):
                 candidate = triton_module.load(source, entry)

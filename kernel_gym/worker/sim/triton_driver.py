@@ -206,6 +206,19 @@ def install(runtime: SimRuntime) -> None:
     triton.runtime.driver.set_active(SimDriver(runtime))
 
 
+def refuse(text: str) -> None:
+    """Refuses to launch kernels by Triton in this process.
+
+    Args:
+        text: The message of the error that a launch raises.
+    """
+
+    def launch(*_: object, **__: object) -> None:
+        raise RuntimeError(text)
+
+    SimLauncher.__call__ = launch  # type: ignore[method-assign]
+
+
 def distinguish_files() -> None:
     """Compiles equal kernels of different files apart, so that each names its own source lines.
 
