@@ -232,7 +232,7 @@ def _show_triton(setup: TritonSetup) -> None:
 def _show_languages(languages: dict[str, dict[str, str]]) -> None:
     """Prints a line for each language inside of Python: its version, or its cure."""
     for row in languages.values():
-        state = row["problem"] or f"{row['version']}, for tasks in Triton on simulated devices"
+        state = row["problem"] or f"{row['version']}, for tasks on simulated devices"
         text = f"{row['language']}: {state}"
         console.print(text, highlight=False, markup=False, soft_wrap=True)
 

@@ -21,7 +21,7 @@ SECONDS = {
     "one load": (sim.LOAD_SECONDS, gpu.LOAD_SECONDS),
     "one call": (sim.CALL_SECONDS, gpu.CALL_SECONDS),
     "one launch": (sim.MAX_LAUNCH_INSTRUCTIONS / 1e6,),
-    "wall time that guards the machine": (budget.GUARD_SECONDS,),
+    "wall time, as protection of the machine": (budget.GUARD_SECONDS,),
     "processor time of one process of the worker": (
         sim.WORKER_LIMITS.cpu_seconds,
         gpu.WORKER_LIMITS.cpu_seconds,
@@ -34,7 +34,7 @@ SIZES = {
         gpu.FAMILY_MEMORY,
     ),
     "private memory of the worker": (sim.WORKER_LIMITS.memory, gpu.WORKER_LIMITS.memory),
-    "files of the worker, which are in memory": (
+    "in-memory files of the worker": (
         sim.WORKER_LIMITS.home_size,
         gpu.WORKER_LIMITS.home_size,
     ),

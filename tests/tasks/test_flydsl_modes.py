@@ -13,6 +13,7 @@ from kernel_gym.evaluator import Evaluator
 from kernel_gym.policies.evaluate import runnable
 from kernel_gym.records import Outcome, Stage
 from kernel_gym.tasks import Mode, get_problem, get_task, problem_names, prompt, task_ids
+from kernel_gym.tasks.copies import is_copy
 from kernel_gym.tasks.embedded import embedded_kernel
 from kernel_gym.tasks.guide import guide
 from kernel_gym.tasks.status import Status
@@ -141,3 +142,10 @@ def test_without_flydsl_the_tasks_are_listed_with_the_cure(without_flydsl):
     tasks = [get_task("torch2flydsl/add"), get_task("triton2triton/add")]
     assert runnable(tasks, DEVICE, notes.append) == tasks[1:]
     assert f"skipped, {MISSING}: torch2flydsl/add" in notes
+
+
+def test_a_copy_of_the_start_kernel_is_known_as_one():
+    task = get_task("flydsl2flydsl/softmax")
+    assert is_copy(task, f"# mine\n{task.start_source}")
+    assert not is_copy(task, get_task("flydsl2flydsl/row_sum").start_source)
+    assert not is_copy(get_task("torch2flydsl/softmax"), task.start_source)
