@@ -91,7 +91,7 @@ def test_doctor_tells_devices_and_versions():
     assert "workers are confined by" in shown
     assert set(data["languages"]) == {"flydsl", "tilelang"}
     for row in data["languages"].values():
-        state = row["problem"] or f"{row['version']}, for tasks in Triton"
+        state = row["problem"] or f"{row['version']}, for tasks on simulated devices"
         assert f"{row['language']}: {state}" in shown
 
 
