@@ -18,6 +18,7 @@ from typing import Any, TypedDict
 import torch
 
 from kernel_gym.imports.upstream.classes import (
+    DescribedTensor,
     DescribedValues,
     as_they_are,
     class_of,
@@ -40,20 +41,6 @@ MAX_VARIED_ELEMENTS = 1 << 20
 
 class NotDescribedError(Exception):
     """A call has an argument that cannot be made again from a description."""
-
-
-class DescribedTensor(TypedDict, total=False):
-    """A tensor among the arguments of a call. The last two are known when the call is over."""
-
-    shape: list[int]
-    strides: list[int]
-    dtype: str
-    device: str
-    gradient: bool
-    shares: int | None
-    """The number of an earlier tensor with the same memory."""
-    mutated: bool
-    values: DescribedValues
 
 
 class DescribedCall(TypedDict, total=False):

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import base64
-from typing import TYPE_CHECKING, TypedDict
+from typing import TypedDict
 
 import torch
-
-if TYPE_CHECKING:
-    from kernel_gym.imports.upstream.calls import DescribedTensor
 
 MAX_KEPT_VALUES = 1 << 14
 """Most bytes of integers that are kept as they are."""
@@ -34,6 +31,20 @@ class DescribedValues(TypedDict, total=False):
     start: int
     distinct: bool
     data: str
+
+
+class DescribedTensor(TypedDict, total=False):
+    """A tensor among the arguments of a call. The last two are known when the call is over."""
+
+    shape: list[int]
+    strides: list[int]
+    dtype: str
+    device: str
+    gradient: bool
+    shares: int | None
+    """The number of an earlier tensor with the same memory."""
+    mutated: bool
+    values: DescribedValues
 
 
 def class_of(tensor: torch.Tensor) -> DescribedValues:
