@@ -32,6 +32,10 @@ def outside(
     timeout: Annotated[
         float, typer.Option(min=1, help="Seconds for a program, a build and a case of pytest.")
     ] = 120,
+    processor: Annotated[
+        int | None,
+        typer.Option("--cpu-seconds", min=1, help="Processor seconds of each build and run."),
+    ] = None,
     cases: Annotated[int, typer.Option(min=1, help="Most cases of a test file, drawn.")] = 20,
     jobs: Annotated[int, typer.Option(min=1, help="Programs at a time.")] = 1,
     again: Annotated[bool, typer.Option(help="Also run what has failed before.")] = False,
@@ -48,9 +52,9 @@ def outside(
     """Run Triton's tutorials and other people's suites on the simulated GPU.
 
     KERNEL_GYM_CHECKOUTS names a folder with checkouts: triton, rocm-examples, Liger-Kernel,
-    flash-linear-attention, aiter, FlagGems, HeCBench, TritonBench, hip-tests (with HIP and clr
-    beside it). HIP programs are built in them. A second call continues where the first one has
-    ended. It writes outside.json and outside.md.
+    flash-linear-attention, aiter, FlagGems, HeCBench, TritonBench, AgentKernelArena (with aiter
+    beside it), hip-tests (with HIP and clr). HIP programs are built in them. A second call
+    continues where the first one has ended. It writes outside.json and outside.md.
 
     Example: KERNEL_GYM_CHECKOUTS=../checkouts python -m benchmarks outside --out outside
     """
@@ -63,7 +67,7 @@ def outside(
         out.mkdir(parents=True, exist_ok=True)
         records = _read(out)
     chosen = [p for p in programs if _is_chosen(p, only, records, again)]
-    limits = OutsideLimits(timeout, cases)
+    limits = OutsideLimits(timeout, cases, processor)
     for number, record in enumerate(_results(chosen, settings, limits, jobs), start=1):
         name = f"{record['suite']}/{record['name']}"
         records[name] = record

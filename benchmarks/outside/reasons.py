@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+import signal
 from collections.abc import Mapping
 from typing import Any
 
 from kernel_gym.inert import inert_line
 
 MAX_REASON_CHARACTERS = 240
+_OUT_OF_PROCESSOR_SECONDS = (-signal.SIGXCPU, 128 + signal.SIGXCPU)
+"""The statuses of a program, and of a shell, after the limit of `--cpu-seconds`."""
 _COMPILING = "CompilationError"
 _EXCEPTION = re.compile(
     r"^(?:E\s+)?(?:[\w.]+(?:Error|Exception|OutOfResources|Interrupt)\b)(?::.*)?$", re.MULTILINE
@@ -46,6 +49,8 @@ _RULES = (
         r"(?:Assertion)?Error: (?:Tensor-likes|Scalars) are not.*|Mismatched elements.*",
         "values differ",
     ),
+    (r"^Error: .*exception: .*|^Error: Failed to load.*", "an exception"),
+    (r"^(?:Correctness: FAIL|Status: FAIL|correctness: fail).*", "its own verdict"),
     (r"AssertionError.*", "its own assertion"),
     (r"OutOfResources.*shared memory.*", "needs more LDS than there is"),
     (_EXCEPTION.pattern, "an exception"),
@@ -73,7 +78,7 @@ def reason_of(result: Mapping[str, Any], printed: str) -> tuple[str, str]:
         late = ", then time limit" if result["timed_out"] else ""
         kind = fault["kind"].replace("_", " ")
         return f"kernel fault: {kind}{late}", fault["message"][:MAX_REASON_CHARACTERS]
-    if result["timed_out"]:
+    if result["timed_out"] or result["status"] in _OUT_OF_PROCESSOR_SECONDS:
         return "time limit", ""
     if result["failures"]:
         return "kernel-gym", result["failures"][0]["message"][:MAX_REASON_CHARACTERS]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+import resource
+import shutil
 import signal
 import sysconfig
 import tempfile
@@ -34,13 +36,24 @@ class OutsideLimits:
     Attributes:
         timeout: Host seconds of a build, of a run, and of a case of pytest, each.
         cases: Most cases of a test file.
+        processor: Processor seconds of each process of a build or a run; None: no limit.
     """
 
     timeout: float
     cases: int
+    processor: int | None = None
 
 
 def run_program(program: Program, settings: SimSettings, limits: OutsideLimits) -> dict[str, Any]:
+    """Runs a program as `_run_program` says; adds its `device` and its `processor_seconds`."""
+    began = _processor_seconds()
+    settings = replace(settings, device=program.device or settings.device)
+    record = _run_program(program, settings, limits)
+    used = round(_processor_seconds() - began, 1)
+    return record | {"device": settings.device, "processor_seconds": used}
+
+
+def _run_program(program: Program, settings: SimSettings, limits: OutsideLimits) -> dict[str, Any]:
     """Builds and runs a program.
 
     Args:
@@ -63,6 +76,7 @@ def run_program(program: Program, settings: SimSettings, limits: OutsideLimits) 
     record |= {"timeout": limits.timeout}
     with tempfile.TemporaryDirectory(prefix="kernel-gym-outside-") as scratch:
         folder = Path(scratch)
+        program = _copied(program, folder) if program.is_copied else program
         if program.build:
             built, printed = _run(program.build, program, settings, limits, folder)
             if built["exit_code"]:
@@ -81,6 +95,15 @@ def run_program(program: Program, settings: SimSettings, limits: OutsideLimits) 
         outcome = "skipped" if asked else "failed"  # it has asked the device and may not need it
         return record | _ended(program, outcome, "nothing computed on the GPU", last, result)
     return record | _ended(program, "passed", "", "", result)
+
+
+def _copied(program: Program, scratch: Path) -> Program:
+    """Returns a program that runs in a copy of its folder, with the files that it replaces."""
+    folder = scratch / "copy" / program.folder.name
+    shutil.copytree(program.folder, folder)
+    for name, file in program.replaced.items():
+        shutil.copyfile(file, folder / name)
+    return replace(program, folder=folder)
 
 
 def has_computed(result: dict[str, Any]) -> bool:
@@ -121,6 +144,8 @@ def _run(
     results = Path(tempfile.mkdtemp(dir=folder))
     log = results / "output.txt"
     settings = replace(settings, results=results, launch_limit=limits.timeout)
+    if limits.processor is not None:
+        words = ("prlimit", f"--cpu={limits.processor}:", *words)
     timeout = limits.timeout * (LONG_PROGRAM_FACTOR if program.is_long else 1)
     with log.open("wb") as output:
         try:
@@ -140,6 +165,12 @@ def _run(
     if is_interrupted(ended.status, printed):
         raise KeyboardInterrupt
     return result | {"exit_code": exit_code(result, audit=False)}, printed
+
+
+def _processor_seconds() -> float:
+    """Returns the processor seconds of all children of this process that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def is_interrupted(status: int, printed: str) -> bool:

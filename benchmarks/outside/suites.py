@@ -10,11 +10,11 @@ import os
 import random
 import re
 import subprocess
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from benchmarks.outside import hip_tests
+from benchmarks.outside import arena, hip_tests
 from benchmarks.outside.cases import SMALL_VARIABLE
 
 CHECKOUTS = "KERNEL_GYM_CHECKOUTS"
@@ -76,6 +76,9 @@ class Program:
         is_long: Whether it has the time of several programs, as a test file and a tutorial with
             its series of measurements have.
         needs_work: Whether it passes only if the GPU has computed: tests of calls do not.
+        device: The simulated device that it needs; empty: the one that the command names.
+        is_copied: Whether it runs in a copy of its folder, so that each run starts afresh.
+        replaced: Files that take the place of files in that copy, by their names there.
         paths: Further folders for Python's modules.
         variables: Environment variables.
     """
@@ -88,6 +91,9 @@ class Program:
     has_cases: bool = False
     is_long: bool = False
     needs_work: bool = True
+    device: str = ""
+    is_copied: bool = False
+    replaced: Mapping[str, Path] = field(default_factory=dict)
     paths: tuple[Path, ...] = ()
     variables: Mapping[str, str] = field(default_factory=dict)
 
@@ -96,8 +102,9 @@ def programs(checkouts: Path) -> list[Program]:
     """Returns the programs of all suites whose checkout is there."""
     return [
         program
-        for folder, find in SUITES.items()
+        for folder, finders in SUITES.items()
         if (checkouts / folder).is_dir()
+        for find in finders
         for program in find(checkouts / folder)
     ]
 
@@ -245,15 +252,16 @@ def _hip_tests(checkout: Path) -> Iterator[Program]:
         )
 
 
-SUITES: dict[str, Callable[[Path], Iterator[Program]]] = {
-    "triton": _tutorials,
-    "rocm-examples": _examples,
-    "Liger-Kernel": _liger,
-    "flash-linear-attention": _fla,
-    "aiter": _aiter,
-    "FlagGems": _flaggems,
-    "HeCBench": _hecbench,
-    "TritonBench": _tritonbench,
-    "hip-tests": _hip_tests,
+SUITES: dict[str, Sequence[Callable[[Path], Iterator[Program]]]] = {
+    "triton": (_tutorials,),
+    "rocm-examples": (_examples,),
+    "Liger-Kernel": (_liger,),
+    "flash-linear-attention": (_fla,),
+    "aiter": (_aiter,),
+    "FlagGems": (_flaggems,),
+    "HeCBench": (_hecbench,),
+    "TritonBench": (_tritonbench,),
+    "hip-tests": (_hip_tests,),
+    "AgentKernelArena": (arena.arena_tasks, arena.arena_times, arena.arena_written),
 }
-"""The function that finds the programs of a checkout, by the checkout's name."""
+"""The functions that find the programs of a checkout, by the checkout's name."""

@@ -9,9 +9,10 @@ from __future__ import annotations
 import itertools
 import os
 import re
+import shlex
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from kernel_gym.devices.sim.toolchain import HipToolchain, hip_toolchain
@@ -40,11 +41,13 @@ OLDEST_MAJOR = 5
 """The major version of HIP that the device library is of."""
 HEADERS = Path(__file__).with_name("include")
 """Headers of later HIP versions."""
+APPENDED = ("HIPCC_COMPILE_FLAGS_APPEND", "HIPCC_LINK_FLAGS_APPEND")
+"""Variables with further words for compiling and for linking, which ROCm's hipcc reads too."""
 
 
 def main() -> int:
     """Runs clang; returns its exit status."""
-    words = sys.argv[1:]
+    words = with_appended(sys.argv[1:], os.environ)
     chain = hip_toolchain(arch := _arch(words))
     if not isinstance(chain, HipToolchain):
         print(f"hipcc of kernel-gym: {chain.problem}; install it: {chain.fix}", file=sys.stderr)
@@ -54,6 +57,23 @@ def main() -> int:
         print(f"hipcc of kernel-gym: {NO_RUNTIME}", file=sys.stderr)
         return 1
     return subprocess.run(command(words, chain, arch, folder)).returncode
+
+
+def with_appended(words: Sequence[str], variables: Mapping[str, str]) -> list[str]:
+    """Returns the words of a call, and after them those that variables append.
+
+    Args:
+        words: The words after `hipcc`.
+        variables: The environment.
+
+    Example:
+        >>> with_appended(["-c", "a.hip"], {"HIPCC_COMPILE_FLAGS_APPEND": "-I /hip6 -w"})
+        ['-c', 'a.hip', '-I', '/hip6', '-w']
+    """
+    compiles = any(word.endswith(_SOURCES) or word.startswith("-x") for word in words)
+    links = not set(words) & {*_NO_LINK, *_NO_COMPILE}
+    wanted = [name for name, does in zip(APPENDED, (compiles, links), strict=True) if does]
+    return [*words, *(word for name in wanted for word in shlex.split(variables.get(name, "")))]
 
 
 def command(words: Sequence[str], chain: HipToolchain, arch: str, libraries: Path) -> list[str]:

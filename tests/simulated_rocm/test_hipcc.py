@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kernel_gym.devices.sim.toolchain import HipToolchain, hip_toolchain
-from kernel_gym.simulated_rocm.hipcc import command
+from kernel_gym.simulated_rocm.hipcc import command, with_appended
 
 
 @pytest.fixture(scope="module")
@@ -93,3 +93,23 @@ def test_headers_of_hip_5_are_read_by_a_newer_compiler(tmp_path, first):
     assert done.returncode == 0, done.stderr.decode()
     assert "amdgcn-amd-amdhsa--gfx950" in text.read_text()
     assert "v_rcp_f16" in text.read_text()
+
+
+APPENDED = {
+    "HIPCC_COMPILE_FLAGS_APPEND": "-I '/my headers' -w",
+    "HIPCC_LINK_FLAGS_APPEND": "-lmine",
+}
+
+
+@pytest.mark.parametrize(
+    ("words", "added"),
+    [
+        (["-c", "a.hip"], ["-I", "/my headers", "-w"]),
+        (["a.o", "-o", "program"], ["-lmine"]),
+        (["a.cu", "-o", "program"], ["-I", "/my headers", "-w", "-lmine"]),
+        (["--version"], []),
+    ],
+)
+def test_variables_append_words_for_compiling_and_for_linking(words, added):
+    assert with_appended(words, APPENDED) == [*words, *added]
+    assert with_appended(words, {}) == words

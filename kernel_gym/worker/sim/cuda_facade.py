@@ -281,5 +281,7 @@ def install(runtime: SimRuntime) -> None:
     calls = _device_calls(runtime.properties) | _memory_calls(runtime) | _stream_calls(runtime)
     for name, call in calls.items():
         setattr(torch.cuda, name, call)
+    # builders of extensions ask the library itself for the architectures
+    vars(torch._C).update(_cuda_getArchFlags=lambda: runtime.properties.arch)
     torch.version.hip = HIP_VERSION
     triton.testing.do_bench = triton.testing.do_bench_cudagraph = _bench(runtime)

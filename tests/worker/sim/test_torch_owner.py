@@ -86,6 +86,7 @@ CASES = {
             "torch._C._dynamo.guards._empty_strided_cuda((4, 6), (6, 1), torch.float32)",
         )
     },
+    "architectures": "assert torch._C._cuda_getArchFlags().split() == torch.cuda.get_arch_list()",
     "fills": """
 torch.zeros(2, device="cuda")
 torch.full((2,), 1.5, device="cuda")

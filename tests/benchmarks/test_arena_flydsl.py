@@ -1,0 +1,100 @@
+"""The arena's tasks in FlyDSL as programs: their commands, devices, copies and candidates."""
+
+import json
+
+from typer.testing import CliRunner
+
+from benchmarks.__main__ import app
+from benchmarks.outside.arena import (
+    NEWER_DEVICE,
+    SUITE,
+    TIMES,
+    WRITTEN,
+    arena_tasks,
+    arena_times,
+    arena_written,
+    written_candidate,
+)
+from benchmarks.outside.suites import CHECKOUTS
+from tests.programs.running import COPY
+
+CONFIG = """
+source_file_path:
+- kernel.py
+compile_command:
+- python3 -c "import kernel"
+correctness_command:
+- python3 test_kernel_harness.py --correctness
+performance_command:
+- python3 test_kernel_harness.py --full-benchmark
+"""
+FAILS = "print('Correctness: FAIL')\nprint('Error: Shape 1 [4]: max_diff=1')\nraise SystemExit(1)"
+SKIPS = "arch = 'gfx942'\nif arch != \"gfx950\":\n    print('skip')\n"
+NEVER_ENDS = "while True:\n    pass\n"
+
+
+def checkout(folder, harnesses):
+    """A checkout of the arena with tasks of the given harnesses, by `category/name`."""
+    for name, harness in harnesses.items():
+        task = folder / "AgentKernelArena" / "tasks" / name
+        task.mkdir(parents=True)
+        (task / "config.yaml").write_text(CONFIG)
+        (task / "kernel.py").write_text("")
+        (task / "test_kernel_harness.py").write_text(harness)
+    return folder
+
+
+def run(monkeypatch, checkouts, *words):
+    """The records of `python -m benchmarks outside` by name."""
+    monkeypatch.setenv(CHECKOUTS, str(checkouts))
+    out = checkouts.parent / "out"
+    done = CliRunner().invoke(app, ["outside", "--out", str(out), *words])
+    assert done.exit_code == 0, done.output
+    return {r["name"]: r for r in json.loads((out / "outside.json").read_text())["records"]}
+
+
+def test_tasks_run_in_a_fresh_copy_to_their_own_verdict(tmp_path, monkeypatch):
+    counts = "from pathlib import Path\nassert not Path('build').exists()\nPath('build').mkdir()\n"
+    checkouts = checkout(
+        tmp_path / "checkouts",
+        {
+            "flydsl2flydsl/passes_kernel": f"{counts}{COPY}",
+            "torch2flydsl/fails_kernel": FAILS,
+            "triton2flydsl/aiter/skips": SKIPS,
+            "triton2triton/other": COPY,
+        },
+    )
+    records = run(monkeypatch, checkouts, "--only", f"{SUITE}/", "--timeout", "200")
+    assert {name: (r["outcome"], r["reason"]) for name, r in records.items()} == {
+        "flydsl2flydsl/passes_kernel": ("passed", ""),
+        "torch2flydsl/fails_kernel": ("failed", "its own verdict"),
+        "triton2flydsl/aiter/skips": ("failed", "nothing computed on the GPU"),
+    }
+    assert records["triton2flydsl/aiter/skips"]["device"] == NEWER_DEVICE
+    assert records["flydsl2flydsl/passes_kernel"]["device"] == "sim:gfx942"
+    assert records["flydsl2flydsl/passes_kernel"]["processor_seconds"] > 0
+    assert not list(checkouts.rglob("build"))
+
+
+def test_processor_seconds_are_limited(tmp_path, monkeypatch):
+    checkouts = checkout(tmp_path / "checkouts", {"flydsl2flydsl/never_kernel": NEVER_ENDS})
+    words = ("--only", f"{SUITE}/", "--cpu-seconds", "1")
+    record = run(monkeypatch, checkouts, *words)["flydsl2flydsl/never_kernel"]
+    assert (record["outcome"], record["reason"]) == ("failed", "time limit")
+
+
+def test_each_task_is_judged_and_timed_and_a_stub_can_have_a_kernel_of_ours(tmp_path):
+    names = ("torch2flydsl/gelu_and_mul_kernel", "triton2flydsl/aiter/gelu_and_mul_kernel")
+    folder = checkout(tmp_path, dict.fromkeys(names, "")) / "AgentKernelArena"
+    (judged, _), (timed, _) = arena_tasks(folder), arena_times(folder)
+    assert (judged.suite, timed.suite) == (SUITE, TIMES)
+    assert judged.build[-1] == 'python3 -c "import kernel"'
+    assert judged.command[-1].endswith("--correctness")
+    assert timed.command[-1].endswith("--full-benchmark")
+    (written,) = arena_written(folder)
+    assert (written.suite, written.name) == (WRITTEN, names[0])
+    assert written.replaced == {"kernel.py": written_candidate("gelu_and_mul_kernel")}
+
+
+def test_a_task_without_a_kernel_of_ours_has_no_candidate():
+    assert written_candidate("moe_sorting_kernel") is None
