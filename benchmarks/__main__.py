@@ -25,7 +25,7 @@ from benchmarks import (
 )
 from benchmarks.clock.command import clock
 from benchmarks.outside import app as outside
-from benchmarks.outside import findings
+from benchmarks.outside import arena_page, findings
 from benchmarks.simulator import app as simulator
 from benchmarks.simulator import draws, gluon_ladder, transposes
 
@@ -42,6 +42,7 @@ app.command()(renewal.renew)
 app.command()(tasks_page.tasks)
 app.command()(outside.outside)
 app.command("audit-findings")(findings.audit_findings_page)
+app.command("arena-flydsl")(arena_page.arena_flydsl)
 app.command()(simulator.simulator)
 app.command()(simulator.ladders)
 app.command()(simulator.record)

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 CATEGORIES = ("flydsl2flydsl", "torch2flydsl", "triton2flydsl")
 """The categories whose target is FlyDSL."""
+FLYDSL_KERNEL, TRITON_KERNEL, STUB = "its kernel in FlyDSL", "its kernel in Triton", "a stub"
+KERNEL_OF_OURS = "a kernel of ours in FlyDSL"
+"""The kinds of kernels that the harness of a task judges."""
 TO_WRITE = "torch2flydsl"
 """The category whose tasks can have a stub."""
 SUITE, TIMES, WRITTEN = "arena-flydsl", "arena-flydsl-times", "arena-flydsl-written"
@@ -61,6 +64,14 @@ def arena_written(checkout: Path) -> Iterator[Program]:
             yield _program(checkout, folder, WRITTEN, "correctness_command", candidate)
 
 
+def given_kernel(folder: Path) -> str:
+    """Returns the kind of the kernel that a task gives: in FlyDSL, in Triton, or only a stub."""
+    if not (folder / "kernel.py").exists():
+        return TRITON_KERNEL
+    text = (folder / "kernel.py").read_text(encoding="utf-8")
+    return FLYDSL_KERNEL if "import flydsl" in text or "from flydsl" in text else STUB
+
+
 def written_candidate(task: str) -> Path | None:
     """Returns the file of ours that has the entry point of a task; None if there is none.
 
@@ -88,6 +99,7 @@ def _program(
         folder,
         _words(config, command),
         build=_words(config, "compile_command") if suite != TIMES else (),
+        candidate=KERNEL_OF_OURS if candidate else given_kernel(folder),
         device=NEWER_DEVICE if needs_newer else "",
         is_copied=True,
         replaced={"kernel.py": candidate} if candidate else {},

@@ -45,12 +45,13 @@ class OutsideLimits:
 
 
 def run_program(program: Program, settings: SimSettings, limits: OutsideLimits) -> dict[str, Any]:
-    """Runs a program as `_run_program` says; adds its `device` and its `processor_seconds`."""
+    """Runs a program as `_run_program` says; adds `device`, `candidate`, `processor_seconds`."""
     began = _processor_seconds()
     settings = replace(settings, device=program.device or settings.device)
     record = _run_program(program, settings, limits)
     used = round(_processor_seconds() - began, 1)
-    return record | {"device": settings.device, "processor_seconds": used}
+    more = {"device": settings.device, "candidate": program.candidate, "processor_seconds": used}
+    return record | more
 
 
 def _run_program(program: Program, settings: SimSettings, limits: OutsideLimits) -> dict[str, Any]:

@@ -76,6 +76,7 @@ class Program:
         is_long: Whether it has the time of several programs, as a test file and a tutorial with
             its series of measurements have.
         needs_work: Whether it passes only if the GPU has computed: tests of calls do not.
+        candidate: The kind of the kernel that its harness judges, for counts by kind.
         device: The simulated device that it needs; empty: the one that the command names.
         is_copied: Whether it runs in a copy of its folder, so that each run starts afresh.
         replaced: Files that take the place of files in that copy, by their names there.
@@ -91,6 +92,7 @@ class Program:
     has_cases: bool = False
     is_long: bool = False
     needs_work: bool = True
+    candidate: str = ""
     device: str = ""
     is_copied: bool = False
     replaced: Mapping[str, Path] = field(default_factory=dict)

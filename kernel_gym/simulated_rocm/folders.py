@@ -22,6 +22,8 @@ from kernel_gym.simulated_rocm import bundler
 LIBRARY_NAMES = ("libamdhip64.so", *(f"libamdhip64.so.{major}" for major in (5, 6, 7)))
 """Names under which programs look for the runtime; ROCm counts its major version."""
 COMPILER_LIBRARY_NAMES = ("libhiprtc.so", *(f"libhiprtc.so.{major}" for major in (5, 6, 7)))
+TORCH_LIBRARIES = {"libc10_hip.so": "-lc10", "libtorch_hip.so": "-ltorch_cpu"}
+"""Libraries of PyTorch for ROCm that builders link to, and what a build for the CPU has instead."""
 _TOOLS = {
     "hipcc": "kernel_gym.simulated_rocm.hipcc",
     "hipconfig": "kernel_gym.simulated_rocm.hipconfig",
@@ -42,6 +44,8 @@ def library_folder() -> Path | None:
     folder = _own_folder("lib")
     for name in LIBRARY_NAMES + COMPILER_LIBRARY_NAMES:
         _link(folder / name, library)
+    for name, there in TORCH_LIBRARIES.items():
+        _write(folder / name, f"INPUT({there})\n")  # a script of the linker
     lines = sys.executable, str(package_root()), str(_own_folder("bin") / "hipcc")
     _write(folder / "installation", "".join(f"{line}\n" for line in lines))
     return folder

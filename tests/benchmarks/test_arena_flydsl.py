@@ -6,7 +6,10 @@ from typer.testing import CliRunner
 
 from benchmarks.__main__ import app
 from benchmarks.outside.arena import (
+    FLYDSL_KERNEL,
+    KERNEL_OF_OURS,
     NEWER_DEVICE,
+    STUB,
     SUITE,
     TIMES,
     WRITTEN,
@@ -15,7 +18,9 @@ from benchmarks.outside.arena import (
     arena_written,
     written_candidate,
 )
+from benchmarks.outside.arena_page import causes_table, counts_table, figures
 from benchmarks.outside.suites import CHECKOUTS
+from benchmarks.renewal import entry_maker
 from tests.programs.running import COPY
 
 CONFIG = """
@@ -98,3 +103,41 @@ def test_each_task_is_judged_and_timed_and_a_stub_can_have_a_kernel_of_ours(tmp_
 
 def test_a_task_without_a_kernel_of_ours_has_no_candidate():
     assert written_candidate("moe_sorting_kernel") is None
+
+
+def record(suite, name, outcome="passed", reason="", candidate=STUB):
+    """A record as `run_program` returns it, with what the table reads."""
+    named = {"suite": suite, "name": name, "candidate": candidate}
+    return named | {"outcome": outcome, "reason": reason, "processor_seconds": 2.6}
+
+
+RECORDS = (
+    record(SUITE, "flydsl2flydsl/softmax_kernel", "failed", "its own verdict", FLYDSL_KERNEL),
+    record(SUITE, "torch2flydsl/gelu_kernel"),
+    record(SUITE, "torch2flydsl/moe_kernel", "failed", "time limit"),
+    record(SUITE, "torch2flydsl/rope_kernel", "failed", "needs a package"),
+    record(WRITTEN, "torch2flydsl/gelu_kernel", candidate=KERNEL_OF_OURS),
+    record(TIMES, "torch2flydsl/gelu_kernel"),
+)
+
+
+def test_the_table_counts_what_each_harness_judged():
+    lines = counts_table(RECORDS).splitlines()[2:]
+    assert lines == [
+        "| `flydsl2flydsl` | its kernel in FlyDSL | 1 | 1 | 0 | 1 | 0 | 0 |",
+        "| `torch2flydsl` | a stub | 3 | 1 | 1 | 0 | 1 | 1 |",
+        "| `torch2flydsl` | a kernel of ours in FlyDSL | 1 | 1 | 1 | 0 | 0 | 0 |",
+        "| **all** | as the arena gives them | 4 | 2 | 1 | 1 | 1 | 1 |",
+    ]
+    assert "| cannot run | needs a package | `rope` |" in causes_table(RECORDS)
+
+
+def test_the_figures_are_counted_from_the_records():
+    stored = figures(RECORDS, entry_maker("arena-flydsl")).entries
+    values = {entry.id: (entry.value, entry.unit) for entry in stored}
+    assert values["arena-ran"] == (2, "of 4")
+    assert values["arena-written"] == (1, "of 1")
+    assert values["arena-times"] == (1, "of 1 tried")
+    assert values["arena-seconds"][0] == 10
+    assert stored[0].goal is not None
+    assert not stored[0].goal.met

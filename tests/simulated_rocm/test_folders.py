@@ -6,8 +6,10 @@ import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+import torch as torch_library
 
 from kernel_gym.simulated_rocm import folders
 
@@ -26,6 +28,17 @@ def test_libraries_and_their_installation():
     python, root, compiler = (folder / "installation").read_text().splitlines()
     assert (python, root) == (sys.executable, str(folders.package_root()))
     assert compiler == str(folders.compiler_folder() / "hipcc")
+
+
+def test_a_library_links_to_the_libraries_of_pytorch_for_rocm(tmp_path):
+    source, library = tmp_path / "one.cpp", tmp_path / "one.so"
+    source.write_text('#include <c10/core/DeviceType.h>\nint one() { return 1; }\n')
+    own, torch = folders.library_folder(), Path(torch_library.__file__).parent
+    words = [f"-I{torch}/include", str(source), f"-L{torch}/lib", f"-L{own}"]
+    words += ["-Wl,--no-as-needed", "-lc10_hip", "-ltorch_hip", f"-Wl,-rpath,{torch}/lib"]
+    subprocess.run(["c++", "-shared", "-fPIC", *words, "-o", str(library)], check=True)
+    needed = subprocess.check_output(["ldd", library], text=True)
+    assert "libc10.so" in needed and "libtorch_cpu.so" in needed and "not found" not in needed
 
 
 def test_tools_print_the_device():
