@@ -23,6 +23,7 @@ from kernel_gym.programs.operator_prices import OperatorPrices
 from kernel_gym.protocol.device import Allocated
 from kernel_gym.protocol.request import Request, encode, encode_answer
 from kernel_gym.sandbox.channel import ChannelMessage
+from kernel_gym.sim.asm.targets import MAX_CODE_BYTES
 from kernel_gym.torch_device import library
 from kernel_gym.worker.hip.connection import Connection
 from kernel_gym.worker.sim.runtime import DeviceAnswer, DeviceError, SimRuntime
@@ -73,6 +74,7 @@ class LocalRuntime(SimRuntime):
             "launch_instructions": launch_instructions,
             "arch": arch,
             "reuse_addresses": True,
+            "code_limit": MAX_CODE_BYTES,  # libraries of a user hold kernels of many types
             "margin": sim_memory.GUARD if bounds == "warn" else 0,
             "go_on": audit,
         }

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from kernel_gym.devices.sim.requests import MAX_CODE_BYTES
 from kernel_gym.programs.command import CommandError, find_program, run_command
 from kernel_gym.simulated_rocm.settings import SimSettings
-from tests.programs.running import COPY, FAULT, RACE, run, run_json, write
+from tests.programs.running import COPY, FAULT, KERNEL, RACE, run, run_json, write
 
 TWO_CHILDREN = """
 import subprocess, sys
@@ -232,3 +233,21 @@ def test_a_kernel_prints_and_asserts(tmp_path):
     assert "device assertion failed: 'too large'" in done.stderr
     assert "the kernel trapped" in done.stderr
     assert done.returncode == 120
+
+
+LARGE_MODULE = f"""{KERNEL}
+import ctypes
+kernel = copy.warmup(torch.empty(4, device="cuda"), torch.empty(4, device="cuda"), 4, BLOCK=64,
+                     grid=(1,))
+text = kernel.asm["amdgcn"] + (";" + "-" * 99 + chr(10)) * 50_000
+hip, module = ctypes.CDLL("libamdhip64.so"), ctypes.c_void_p()
+print(len(text), hip.hipModuleLoadData(ctypes.byref(module), text.encode()))
+"""
+
+
+def test_a_user_s_library_may_hold_more_kernels_than_a_candidate_s(tmp_path):
+    size, status = run(
+        tmp_path, "--", "python", write(tmp_path, "a.py", LARGE_MODULE)
+    ).stdout.split()
+    assert int(size) > MAX_CODE_BYTES
+    assert status == "0"

@@ -19,14 +19,19 @@ class RefusedError(Exception):
     """The worker asked for something that the device does not do for it."""
 
 
-def check_size(code: bytes) -> None:
-    """Checks that a worker's module is not too large.
+def check_size(code: bytes, limit: int | None = None) -> None:
+    """Checks that a module is not too large.
+
+    Args:
+        code: The module.
+        limit: The most bytes that it may have; None: the limit of a worker's module.
 
     Raises:
-        RefusedError: It is.
+        RefusedError: It has more.
     """
-    if len(code) > MAX_CODE_BYTES:
-        raise RefusedError(f"a module of {len(code)} bytes, expected at most {MAX_CODE_BYTES}")
+    most = MAX_CODE_BYTES if limit is None else limit
+    if len(code) > most:
+        raise RefusedError(f"a module of {len(code)} bytes, expected at most {most}")
 
 
 def check_kernel(kernel: Kernel, spec: DeviceSpec) -> None:

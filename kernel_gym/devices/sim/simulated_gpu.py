@@ -65,7 +65,7 @@ class SimulatedGpu:
             `operators` (a value of `Operators`), `permitted` (names of operators, see
             `operators_of_candidate`), `outputs` (their names), `code_cache` (a folder, see
             `Engine`), `kept_limit` (bytes, see `Engine`), `reuse_addresses` (see `SimArena`),
-            `margin` and `go_on` (see `Engine.launch`), `describes` (whether each launch is).
+            `code_limit` (of a module), `margin` and `go_on` (see `Engine.launch`), `describes`.
         observer: Is called for each launch, fault and finding.
     """
 
@@ -85,7 +85,7 @@ class SimulatedGpu:
         self._samples = SampleDraws(alike=self._same_samples)
         self.operators = Operators(options.get("operators", Operators.NONE))
         self.permitted = frozenset(options.get("permitted", ()))
-        self._margin = options.get("margin", 0)
+        self._margin, self._code_limit = options.get("margin", 0), options.get("code_limit")
         self._describes = options.get("describes", True)
         """Whether each launch is described, for an observer or the owner of a program."""
         self.output_names: tuple[str, ...] = tuple(options.get("outputs", ()))
@@ -227,7 +227,7 @@ class SimulatedGpu:
             AsmError: The code does not assemble, or it cannot be decoded.
             RefusedError: The device does not run such a kernel.
         """
-        check_size(code)
+        check_size(code, self._code_limit)
         if self.print_to is not None and HOST_CALL_ARGUMENT.encode() in code:
             self._prepare_host_calls(self.print_to)
         try:
@@ -262,13 +262,13 @@ class SimulatedGpu:
 
     def variable(self, name: str, code: bytes) -> Answer:
         """Finds a device variable of a module."""
-        check_size(code)
+        check_size(code, self._code_limit)
         place = self.engine.variable(code, name) or (0, 0)
         return messages.Variable(*place)
 
     def names(self, code: bytes) -> Answer:
         """Lists the kernels in a module."""
-        check_size(code)
+        check_size(code, self._code_limit)
         return messages.Names(self.engine.kernel_names(code))
 
     def launch(
