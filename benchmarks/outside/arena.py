@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 CATEGORIES = ("flydsl2flydsl", "torch2flydsl", "triton2flydsl")
 """The categories whose target is FlyDSL."""
 FLYDSL_KERNEL, TRITON_KERNEL, STUB = "its kernel in FlyDSL", "its kernel in Triton", "a stub"
-KERNEL_OF_OURS = "a kernel of ours in FlyDSL"
+KERNEL_OF_OURS = "our kernel in FlyDSL"
 """The kinds of kernels that the harness of a task judges."""
 TO_WRITE = "torch2flydsl"
 """The category whose tasks can have a stub."""
 SUITE, TIMES, WRITTEN = "arena-flydsl", "arena-flydsl-times", "arena-flydsl-written"
-"""The suites: the verdicts on the tasks as they are, their times, verdicts on kernels of ours."""
+"""The suites: the verdicts on the tasks as they are, their times, verdicts on our kernels."""
 CANDIDATES = Path(__file__).with_name("candidates")
-"""Kernels of ours for tasks whose own `kernel.py` is a stub; a file serves several tasks."""
+"""Our kernels for tasks whose own `kernel.py` is a stub; a file serves several tasks."""
 HARNESS = "test_kernel_harness.py"
 NEWER_DEVICE = "sim:gfx950"
 """Where a task runs that requires this GPU: its harness skips itself, or fails, on all others."""
@@ -57,7 +57,7 @@ def arena_times(checkout: Path) -> Iterator[Program]:
 
 
 def arena_written(checkout: Path) -> Iterator[Program]:
-    """Yields the tasks for which there is a kernel of ours in place of the stub."""
+    """Yields the tasks for which there is our kernel in place of the stub."""
     for folder in task_folders(checkout):
         candidate = written_candidate(folder.name)
         if folder.parent.name == TO_WRITE and candidate is not None:
@@ -73,7 +73,7 @@ def given_kernel(folder: Path) -> str:
 
 
 def written_candidate(task: str) -> Path | None:
-    """Returns the file of ours that has the entry point of a task; None if there is none.
+    """Returns our file that has the entry point of a task; None if there is none.
 
     Args:
         task: The name of its folder, such as `gelu_and_mul_kernel`.

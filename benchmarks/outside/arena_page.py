@@ -1,7 +1,7 @@
 """`python -m benchmarks arena-flydsl`: the table of the arena's FlyDSL tasks, and their figures.
 
 A harness ran if it printed its own verdict. What it judged is stated beside: a kernel of the task,
-a kernel of ours, or only the task's reference, because the task gives a stub.
+our kernel, or only the task's reference, because the task gives a stub.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def figures(records: Sequence[Mapping[str, Any]], new_entry: NewEntry) -> Subjec
             entry("arena-passes", "Harness passes what the task gives", ends["passes"], unit=unit),
             entry(
                 "arena-written",
-                "Harness passes a kernel of ours in place of a stub",
+                "Harness passes our kernel in place of a stub",
                 sum(ending(record) == "passes" for record in written),
                 unit=f"of {len(written)}",
             ),

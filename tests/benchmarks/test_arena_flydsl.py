@@ -126,7 +126,7 @@ def test_the_table_counts_what_each_harness_judged():
     assert lines == [
         "| `flydsl2flydsl` | its kernel in FlyDSL | 1 | 1 | 0 | 1 | 0 | 0 |",
         "| `torch2flydsl` | a stub | 3 | 1 | 1 | 0 | 1 | 1 |",
-        "| `torch2flydsl` | a kernel of ours in FlyDSL | 1 | 1 | 1 | 0 | 0 | 0 |",
+        "| `torch2flydsl` | our kernel in FlyDSL | 1 | 1 | 1 | 0 | 0 | 0 |",
         "| **all** | as the arena gives them | 4 | 2 | 1 | 1 | 1 | 1 |",
     ]
     assert "| cannot run | needs a package | `rope` |" in causes_table(RECORDS)
