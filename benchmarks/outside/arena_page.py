@@ -105,7 +105,10 @@ def causes_table(records: Sequence[Mapping[str, Any]]) -> str:
         if record["outcome"] != "passed":
             cause = ending(record), record["reason"]
             causes.setdefault(cause, []).append(_short(record["name"]))
-    rows = (f"| {end} | {reason} | {', '.join(names)} |" for (end, reason), names in causes.items())
+    rows = (
+        f"| {_WORDS.get(end, end)} | {reason} | {', '.join(names)} |"
+        for (end, reason), names in causes.items()
+    )
     return "\n".join(["| harness | reason | tasks |", "|---|---|---|", *rows]) + "\n"
 
 
