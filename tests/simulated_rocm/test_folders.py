@@ -32,7 +32,7 @@ def test_libraries_and_their_installation():
 
 def test_a_library_links_to_the_libraries_of_pytorch_for_rocm(tmp_path):
     source, library = tmp_path / "one.cpp", tmp_path / "one.so"
-    source.write_text('#include <c10/core/DeviceType.h>\nint one() { return 1; }\n')
+    source.write_text("#include <c10/core/DeviceType.h>\nint one() { return 1; }\n")
     own, torch = folders.library_folder(), Path(torch_library.__file__).parent
     words = [f"-I{torch}/include", str(source), f"-L{torch}/lib", f"-L{own}"]
     words += ["-Wl,--no-as-needed", "-lc10_hip", "-ltorch_hip", f"-Wl,-rpath,{torch}/lib"]
