@@ -20,9 +20,16 @@ from kernel_gym.sim.constants import TIMING_MODEL_VERSION
 from kernel_gym.sim.timing.compared import ComparedKernels, merged, read, residual, write
 
 
-def header(points: Path, device: str) -> dict[str, str]:
-    """The first line of a file of predictions: what they rest on."""
-    return {
+def header(points: Path, device: str, languages: Collection[str] = ()) -> dict[str, str]:
+    """The first line of a file of predictions: what they rest on.
+
+    Args:
+        points: The file of points.
+        device: The architecture that is simulated.
+        languages: Packages beside Triton that compile points; their versions are stated.
+    """
+    versions = {name: importlib.metadata.version(name) for name in sorted(languages)}
+    return versions | {
         "record": "predictions",
         "timing_model": TIMING_MODEL_VERSION,
         "device": device,
