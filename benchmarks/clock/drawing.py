@@ -1,36 +1,46 @@
-"""Which points are predicted: those of the device, a seeded draw of each family, small ones first."""
+"""Which points are predicted: those of the device, a draw of each family, small ones first."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from benchmarks.clock.points import Point
 from benchmarks.clock.tuning_rows import LANGUAGE, products
 
-
-def of_device(points: Sequence[Point], device: str) -> tuple[list[Point], dict[str, str]]:
-    """The points that a device can have, and by name of each other point the reason."""
-    other = {
-        point.identity: f"measured on {point.launch['gfx']}, not on {device}"
-        for point in points
-        if point.launch.get("gfx", device) != device
-    }
-    return [point for point in points if point.identity not in other], other
+Kept = tuple[list[Point], dict[str, str]]
+"""Points that stay, and by name of each other one the reason."""
 
 
-def not_too_large(
-    points: Sequence[Point], most: float | None
-) -> tuple[list[Point], dict[str, str]]:
-    """The points of at most so many multiplications, and by name of each other one the reason."""
-    if most is None:
-        return list(points), {}
-    large = {
-        point.identity: f"more than {most:.3g} multiplications, left out for processor time"
-        for point in points
-        if _work(point) > most
-    }
-    return [point for point in points if point.identity not in large], large
+def languages(points: Sequence[Point]) -> set[str]:
+    """The languages of kernels beside Triton."""
+    return {str(point.launch["language"]) for point in points if "language" in point.launch}
+
+
+def of_device(device: str) -> Callable[[Sequence[Point]], Kept]:
+    """Keeps the points that a device can have: other chips' times are not its own."""
+    return _keeping(
+        lambda point: point.launch.get("gfx", device) == device,
+        lambda point: f"measured on {point.launch['gfx']}, not on {device}",
+    )
+
+
+def not_too_large(most: float | None) -> Callable[[Sequence[Point]], Kept]:
+    """Keeps the points of at most so many multiplications; all if there is no limit."""
+    return _keeping(
+        lambda point: most is None or _work(point) <= most,
+        lambda _: f"more than {most:.3g} multiplications, left out for processor time",
+    )
+
+
+def _keeping(
+    wanted: Callable[[Point], bool], reason: Callable[[Point], str]
+) -> Callable[[Sequence[Point]], Kept]:
+    def keep(points: Sequence[Point]) -> Kept:
+        kept = [point for point in points if wanted(point)]
+        return kept, {point.identity: reason(point) for point in points if not wanted(point)}
+
+    return keep
 
 
 def draw(points: Sequence[Point], each: int | None, seed: int) -> list[Point]:
@@ -44,11 +54,16 @@ def draw(points: Sequence[Point], each: int | None, seed: int) -> list[Point]:
     families: dict[str, list[Point]] = {}
     for point in points:
         families.setdefault(point.family, []).append(point)
-    drawn = []
-    for family, own in families.items():
-        mixed = random.Random(f"{seed} {family}").sample(own, len(own))
-        drawn += mixed[:each]
+    drawn = [
+        point
+        for family, own in families.items()
+        for point in (own if each is None else _drawn(own, each, f"{seed} {family}"))
+    ]
     return sorted(drawn, key=_work)
+
+
+def _drawn(points: Sequence[Point], count: int, seed: str) -> list[Point]:
+    return random.Random(seed).sample(points, min(count, len(points)))
 
 
 def _work(point: Point) -> int:

@@ -7,7 +7,6 @@ it does. The routing is drawn as the tuner draws it: the largest of normal score
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import torch
@@ -22,6 +21,7 @@ _GROUP = 32
 """Elements that share a scale."""
 _ROWS, _COLUMNS = 256, 8
 """Scales are padded to multiples of so many rows and columns."""
+_SIZES = ("token", "model_dim", "inter_dim", "expert")
 _SITU = {"situ_beta": 4.0, "situ_linear_beta": 25.0}
 _ACTIVATIONS = {"Silu": "silu", "Swiglu": "swiglu", "Situv2": "situv2"}
 _PER_BYTE = {"fp4": 2, "int4": 2, "fp8": 1}
@@ -107,7 +107,7 @@ def stage_2(aiter: Any, configuration: dict[str, Any], problem: dict[str, Any]) 
     tokens, wide, inner, experts = _sizes(problem)
     routing = _on_device(problem)
     a_dtype, b_dtype = configuration["a_dtype"], configuration["b_dtype"]
-    shape = (tokens, problem["topk"], inner)
+    shape: tuple[int, ...] = (tokens, problem["topk"], inner)
     if a_dtype == "bf16":
         shape = (len(routing.ids), inner)  # in sorted order
     out = torch.empty(tokens, wide, dtype=torch.bfloat16, device="cuda")
@@ -137,7 +137,8 @@ def stage_2(aiter: Any, configuration: dict[str, Any], problem: dict[str, Any]) 
 
 
 def _sizes(problem: dict[str, Any]) -> tuple[int, int, int, int]:
-    return tuple(problem[name] for name in ("token", "model_dim", "inter_dim", "expert"))  # type: ignore[return-value]
+    tokens, wide, inner, experts = (problem[name] for name in _SIZES)
+    return tokens, wide, inner, experts
 
 
 def _activation(problem: dict[str, Any]) -> str:
@@ -160,17 +161,21 @@ def _activations(shape: tuple[int, ...], dtype: str) -> torch.Tensor:
 def _weights(shape: tuple[int, ...], depth: int, dtype: str) -> torch.Tensor:
     packed = (*shape, depth // _PER_BYTE[dtype])
     size = torch.Size(packed).numel()
-    return _arena(size)[:size].view(packed)
+    return _Arena.take(size).view(packed)
 
 
-@lru_cache(maxsize=1)
-def _arena_of(size: int) -> torch.Tensor:
-    return torch.empty(size, dtype=torch.uint8, device="cuda").fill_(_BYTE)
+class _Arena:
+    """Bytes for weights that launches share: it grows, since filling takes longer than a launch."""
 
+    bytes: torch.Tensor | None = None
 
-def _arena(size: int) -> torch.Tensor:
-    """Bytes for weights: one tensor in powers of two, so that launches share it."""
-    return _arena_of(1 << max(20, (size - 1).bit_length()))
+    @classmethod
+    def take(cls, size: int) -> torch.Tensor:
+        """So many bytes."""
+        if cls.bytes is None or len(cls.bytes) < size:
+            cls.bytes = None  # frees it first
+            cls.bytes = torch.empty(size, dtype=torch.uint8, device="cuda").fill_(_BYTE)
+        return cls.bytes[:size]
 
 
 def _weight_scales(rows: int, depth: int, dtype: str) -> torch.Tensor:

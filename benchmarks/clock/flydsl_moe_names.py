@@ -10,15 +10,18 @@ import re
 from typing import Any
 
 _TILES = r"_bf16_t(?P<tile_m>\d+)x(?P<tile_n>\d+)x(?P<tile_k>\d+)"
+_TYPES = r"_a(?P<a_dtype>fp4|fp8|bf16)_w(?P<b_dtype>fp4|fp8|int4)"
 STAGE_1 = re.compile(
-    r"flydsl_moe1_a(?P<a_dtype>fp4|fp8|bf16)_w(?P<b_dtype>fp4|fp8|int4)"
+    "flydsl_moe1"
+    + _TYPES
     + _TILES
     + r"(?:_w(?P<waves_per_eu>\d+))?(?:_kb(?P<k_batch>\d+))?(?:_bnt(?P<b_nt>\d+))?"
     r"(?P<interleaved>_gui)?(?:_xcd(?P<xcd_swizzle>\d+))?(?:_kw(?P<k_wave>\d+))?"
     r"(?:_(?P<quantised>fp4|fp8))?(?:_sbm(?P<sort_block_m>\d+))?"
 )
 STAGE_2 = re.compile(
-    r"flydsl_moe2_a(?P<a_dtype>fp4|fp8|bf16)_w(?P<b_dtype>fp4|fp8|int4)"
+    "flydsl_moe2"
+    + _TYPES
     + _TILES
     + r"_(?P<mode>atomic|reduce)(?:_bnt(?P<b_nt>\d+))?(?:_xcd(?P<xcd_swizzle>\d+))?"
     r"(?P<persist>_persist)?(?:_sbm(?P<sort_block_m>\d+))?"

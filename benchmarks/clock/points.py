@@ -20,7 +20,7 @@ import itertools
 import json
 import math
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -108,7 +108,8 @@ def read_points(path: Path) -> tuple[list[Point], dict[str, str]]:
             refused[name] = raw
             continue
         try:
-            points.append(parse_point({k: v for k, v in raw.items() if k not in MEASURED}))
+            point = parse_point({k: v for k, v in raw.items() if k not in MEASURED})
+            points.append(replace(point, identity=name))
         except NoConfigurationError as error:
             refused[name] = str(error)
         except (KeyError, TypeError, ValueError, OverflowError) as error:

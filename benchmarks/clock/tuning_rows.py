@@ -1,6 +1,6 @@
 """Rows of aiter's tuning tables as points: each is the fastest kernel of a shape.
 
-    {"set": "model_", "gfx": "gfx950", "lib": "flydsl", "kernel": "flydsl_bpreshuflle_16x64x512_...",
+    {"set": "model_", "gfx": "gfx950", "lib": "flydsl", "kernel": "flydsl_bpreshuflle_...",
      "shape": {"M": "64", "N": "192", "K": "1024", "splitK": "0"},
      "dtypes": {"q_dtype_w": "float8_e4m3fn"}, "us": 3.2}
 
@@ -36,6 +36,7 @@ def launch_of(raw: dict[str, Any]) -> dict[str, Any]:
     Raises:
         NoConfigurationError: The row names no kernel that can be launched.
         KeyError: A field is missing.
+        TypeError: A field has a wrong type.
     """
     if raw["lib"] != LANGUAGE:
         raise NoConfigurationError(f"a kernel in {raw['lib']} without a configuration")
@@ -57,6 +58,7 @@ def point_fields(raw: dict[str, Any]) -> dict[str, Any]:
     Raises:
         NoConfigurationError: The row names no kernel that can be launched.
         KeyError: A field is missing.
+        TypeError: A field has a wrong type.
     """
     return {
         "identity": identity(raw),
@@ -80,6 +82,8 @@ def products(launch: dict[str, Any]) -> int:
 
 def _problem(shape: dict[str, Any], dtypes: dict[str, Any]) -> dict[str, Any]:
     """Sizes as numbers, flags as truth values."""
+    if not isinstance(shape, dict) or not isinstance(dtypes, dict):
+        raise TypeError("shape and dtypes are objects")
     problem = {name: _value(value) for name, value in shape.items() if name not in _NOT_THE_PROBLEM}
     if dtypes.get("outdtype", dtypes.get("dtype")) != dtypes.get("dtype"):
         raise NoConfigurationError("PyTorch converts its result, and the time includes that")
@@ -93,5 +97,6 @@ def _value(value: Any) -> Any:
 
 
 def _problem_text(raw: dict[str, Any]) -> str:
-    entries = {**(raw.get("shape") or {}), **(raw.get("dtypes") or {})}
+    parts = [raw.get(name) for name in ("shape", "dtypes")]
+    entries = {n: v for part in parts if isinstance(part, dict) for n, v in part.items()}
     return ",".join(f"{n}={v}" for n, v in entries.items() if n not in _NOT_THE_PROBLEM)
