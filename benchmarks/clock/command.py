@@ -36,6 +36,7 @@ _FOLD_COLUMNS = {
     "corrected_covered": ("covers", "{:.0%}"),
     "kernels_ranked": ("ranked", "{:.0f}"),
     "rho_over_shapes": ("rho", "{:.2f}"),
+    "rho_apart": ("apart", "{:.2f}"),
     "uncalibrated": ("refused", "{:.0%}"),
     "uncalibrated_otherwise": ("else", "{:.0%}"),
 }
@@ -74,6 +75,12 @@ def clock(
     per_family: Annotated[
         int | None, typer.Option(min=1, help="Draw so many points of each family.")
     ] = None,
+    least_products: Annotated[
+        float,
+        typer.Option(
+            help="Leave out points of tuning tables with at most so many multiplications."
+        ),
+    ] = 0.0,
     most_products: Annotated[
         float | None,
         typer.Option(help="Leave out points of tuning tables with more multiplications."),
@@ -95,13 +102,13 @@ def clock(
 
     Example: python -m benchmarks clock --points points.jsonl --checkout GEAK-eval
     """
-    from benchmarks.clock.drawing import draw, languages, not_too_large, of_device
+    from benchmarks.clock.drawing import draw, languages, of_device, of_size
     from benchmarks.clock.points import read_points
     from benchmarks.clock.predictions import header, predict
 
     with one_line_errors(), tempfile.TemporaryDirectory() as folder:
         chosen, refused = read_points(points)
-        for keep in (of_device(device), not_too_large(most_products)):
+        for keep in (of_device(device), of_size(least_products, most_products)):
             chosen, left_out = keep(chosen)
             refused |= left_out
         if limit is not None and limit < len(chosen):
@@ -221,5 +228,5 @@ def _show_folds(folds: dict[str, Any]) -> None:
         "Five folds by kernel name. factor: median miss after the correction of the other folds. "
         "stated: share within the factor that verdicts state, without a correction. interval: of "
         "the other folds' kernels after the correction. rho: over the shapes of a kernel with at "
-        "least four. refused: uncalibrated; else: if the chip were the compared one."
+        "least four; apart: of those whose times differ by at least 2x. refused: uncalibrated; else: if the chip were the compared one."
     )

@@ -25,12 +25,22 @@ def of_device(device: str) -> Callable[[Sequence[Point]], Kept]:
     )
 
 
-def not_too_large(most: float | None) -> Callable[[Sequence[Point]], Kept]:
-    """Keeps the points of at most so many multiplications; all if there is no limit."""
-    return _keeping(
-        lambda point: most is None or _work(point) <= most,
-        lambda _: f"more than {most:.3g} multiplications, left out for processor time",
-    )
+def of_size(least: float, most: float | None) -> Callable[[Sequence[Point]], Kept]:
+    """Keeps the points of more than `least` and at most so many multiplications.
+
+    The work of points that are no rows of a tuning table is not known: they stay.
+    """
+
+    def fits(point: Point) -> bool:
+        work = _work(point)
+        return work is None or (least < work and (most is None or work <= most))
+
+    def reason(point: Point) -> str:
+        if (_work(point) or 0) <= least:
+            return f"at most {least:.3g} multiplications"
+        return f"more than {most:.3g} multiplications, left out for processor time"
+
+    return _keeping(fits, reason)
 
 
 def _keeping(
@@ -59,12 +69,12 @@ def draw(points: Sequence[Point], each: int | None, seed: int) -> list[Point]:
         for family, own in families.items()
         for point in (own if each is None else _drawn(own, each, f"{seed} {family}"))
     ]
-    return sorted(drawn, key=_work)
+    return sorted(drawn, key=lambda point: _work(point) or 0)
 
 
 def _drawn(points: Sequence[Point], count: int, seed: str) -> list[Point]:
     return random.Random(seed).sample(points, min(count, len(points)))
 
 
-def _work(point: Point) -> int:
-    return products(point.launch) if point.launch.get("language") == LANGUAGE else 0
+def _work(point: Point) -> int | None:
+    return products(point.launch) if point.launch.get("language") == LANGUAGE else None

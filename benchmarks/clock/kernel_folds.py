@@ -21,6 +21,8 @@ from kernel_gym.sim.timing.intervals import interval
 FOLDS = 5
 MIN_SHAPES = 4
 """Shapes that a kernel needs for a rank correlation over them."""
+APART = 2.0
+"""Kernels whose slowest shape takes at least so many times their fastest are ranked apart, too."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +110,9 @@ def _figures(
         math.exp(log) <= misses[row.identity].interval for row, log in zip(rows, logs, strict=True)
     ]
     ratios = [-row.log_factor for row in rows]
-    rhos = _rhos(rows, kernels)
+    ranked = _ranked(rows, kernels)
+    rhos = [_rho(own) for own in ranked]
+    apart = [rho for rho, own in zip(rhos, ranked, strict=True) if _range(own) >= APART]
     factors = [row.factor for row in rows if row.factor]
     bare = [max(factor, 1 / factor) for factor in factors]
     return {
@@ -124,20 +128,28 @@ def _figures(
         "stated_covered": _share([each <= stated for each in bare]) if stated else None,
         "kernels_ranked": len(rhos),
         "rho_over_shapes": statistics.mean(rhos) if rhos else None,
+        "kernels_apart": len(apart),
+        "rho_apart": statistics.mean(apart) if apart else None,
         "uncalibrated": _share([bool(kernels[row.identity].uncalibrated) for row in rows]),
         "uncalibrated_otherwise": _share([bool(kernels[row.identity].otherwise) for row in rows]),
     }
 
 
-def _rhos(rows: Sequence[Compared], kernels: Mapping[str, Kernel]) -> list[float]:
-    """Spearman's rho over the shapes of each kernel that has enough of them."""
+def _ranked(rows: Sequence[Compared], kernels: Mapping[str, Kernel]) -> list[list[Compared]]:
+    """The points of each kernel that has enough shapes."""
     shapes: dict[str, list[Compared]] = {}
     for row in rows:
         shapes.setdefault(kernels[row.identity].name, []).append(row)
-    return [_rho(own) for own in shapes.values() if len(own) >= MIN_SHAPES]
+    return [own for own in shapes.values() if len(own) >= MIN_SHAPES]
+
+
+def _range(rows: Sequence[Compared]) -> float:
+    measured = [row.measured for row in rows]
+    return max(measured) / min(measured)
 
 
 def _rho(rows: Sequence[Compared]) -> float:
+    """Spearman's rho of modelled and measured times."""
     measured, modelled = [row.measured for row in rows], [row.modelled for row in rows]
     if len(set(measured)) == 1 or len(set(modelled)) == 1:
         return 0.0

@@ -1,6 +1,6 @@
 """Which points are predicted."""
 
-from benchmarks.clock.drawing import draw, languages, not_too_large, of_device
+from benchmarks.clock.drawing import draw, languages, of_device, of_size
 from benchmarks.clock.points import Point
 
 
@@ -17,10 +17,12 @@ def test_points_of_another_chip_are_left_out_with_the_reason():
 
 
 def test_large_points_are_left_out_with_the_reason():
-    kept, large = not_too_large(5.0)([point("a", size=5), point("b", size=6)])
-    assert [each.identity for each in kept] == ["a"]
-    assert "more than 5" in large["b"]
-    assert not not_too_large(None)([point("b", size=1 << 40)])[1]
+    points = [point("s", size=2), point("a", size=5), point("b", size=6), Point("t", *"fgk")]
+    kept, other = of_size(2.0, 5.0)(points)
+    assert [each.identity for each in kept] == ["a", "t"]
+    assert "at most 2" in other["s"]
+    assert "more than 5" in other["b"]
+    assert not of_size(0.0, None)([point("b", size=1 << 40)])[1]
 
 
 def test_each_family_is_drawn_by_seed_and_small_problems_come_first():

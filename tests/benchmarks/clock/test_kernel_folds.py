@@ -61,6 +61,11 @@ def test_ranks_are_over_the_shapes_of_one_kernel():
     assert (figures["kernels"], figures["kernels_ranked"]) == (3, 2)
     assert figures["rho_over_shapes"] == pytest.approx(0.0)
     assert figures["stated_covered"] is None
+    assert (figures["kernels_apart"], figures["rho_apart"]) == (0, None)
+    far = [compared(f"far {n}", 10.0 * 2**n, 20.0 + n) for n in range(4)]
+    kernels |= {row.identity: Kernel("far") for row in far}
+    figures = score_folds(up + down + far, kernels, None)["all"]
+    assert (figures["kernels_apart"], figures["rho_apart"]) == (1, pytest.approx(1.0))
 
 
 def test_families_are_reported_beside_all():
