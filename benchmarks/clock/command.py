@@ -228,5 +228,6 @@ def _show_folds(folds: dict[str, Any]) -> None:
         "Five folds by kernel name. factor: median miss after the correction of the other folds. "
         "stated: share within the factor that verdicts state, without a correction. interval: of "
         "the other folds' kernels after the correction. rho: over the shapes of a kernel with at "
-        "least four; apart: of those whose times differ by at least 2x. refused: uncalibrated; else: if the chip were the compared one."
+        "least four; apart: of those whose times differ by at least 2x. refused: uncalibrated; "
+        "else: if the chip were the compared one."
     )

@@ -19,7 +19,7 @@ class NoConfigurationError(ValueError):
 
 @dataclass(frozen=True)
 class Configuration:
-    """What a name says.
+    """The arguments that a name states.
 
     Attributes:
         family: The operator with its pipeline, such as `flydsl_hgemm`.
@@ -81,44 +81,44 @@ def parse_name(name: str) -> Configuration:
 
 
 def _hgemm(name: str) -> dict[str, Any]:
-    found = _matched(_HGEMM, name)
-    if {found["a"], found["w"], found["out"]} != {"bf16"}:
+    stated = _matched(_HGEMM, name)
+    if {stated["a"], stated["w"], stated["out"]} != {"bf16"}:
         raise NoConfigurationError("a product of 16-bit matrices other than bfloat16")
     numbers = ("stages", "tile_m", "tile_n", "tile_k", "split_k")
     waves = ("block_m_warps", "block_n_warps", "block_k_warps")
     flags = ("async_copy", "b_to_lds", "b_preshuffle", "c_to_lds")
-    return {name: int(found[name]) for name in numbers + waves} | {
-        name: found[name] == "True" for name in flags
+    return {name: int(stated[name]) for name in numbers + waves} | {
+        name: stated[name] == "True" for name in flags
     }
 
 
 def _preshuffle(name: str) -> dict[str, Any]:
-    found = _matched(_PRESHUFFLE, name)
-    numbers = [int(number) for number in found["numbers"].split("x")]
+    stated = _matched(_PRESHUFFLE, name)
+    numbers = [int(number) for number in stated["numbers"].split("x")]
     if not 2 <= len(numbers) <= len(_PRESHUFFLE_NUMBERS):
         raise NoConfigurationError(
             f"aiter's dispatcher does not read a name with {len(numbers)} numbers at its end"
         )
-    if (found["a"], found["w"], found["out"]) != ("F8", "F8", "B16"):
+    if (stated["a"], stated["w"], stated["out"]) != ("F8", "F8", "B16"):
         raise NoConfigurationError("a product of 8-bit integers, or with another result")
-    tiles = {name: int(found[name]) for name in ("tile_m", "tile_n", "tile_k")}
-    scheduled = (found["scheduler"] or "default").lower() != "off"
+    tiles = {name: int(stated[name]) for name in ("tile_m", "tile_n", "tile_k")}
+    scheduled = (stated["scheduler"] or "default").lower() != "off"
     defaults = {"xcd_swizzle": 0, "lds_stage": 2}
-    stated = dict(zip(_PRESHUFFLE_NUMBERS, numbers, strict=False))
-    return tiles | defaults | stated | {"enable_scheduler": scheduled}
+    numbered = dict(zip(_PRESHUFFLE_NUMBERS, numbers, strict=False))
+    return tiles | defaults | numbered | {"enable_scheduler": scheduled}
 
 
 def _eight_waves(name: str) -> dict[str, Any]:
-    found = _matched(_EIGHT_WAVES, name)
+    stated = _matched(_EIGHT_WAVES, name)
     names = ("block_m", "block_n", "waves_per_eu", "xcd_swizzle")
-    return {name: int(found[name]) for name in names}
+    return {name: int(stated[name]) for name in names}
 
 
 def _matched(pattern: re.Pattern[str], name: str) -> re.Match[str]:
-    found = pattern.fullmatch(name)
-    if found is None:
+    stated = pattern.fullmatch(name)
+    if stated is None:
         raise NoConfigurationError("its name does not have the form of its family's names")
-    return found
+    return stated
 
 
 def _moe1(name: str) -> dict[str, Any]:

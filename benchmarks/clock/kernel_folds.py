@@ -27,7 +27,7 @@ APART = 2.0
 
 @dataclass(frozen=True)
 class Kernel:
-    """What a point's prediction says beside its time.
+    """The name of a point's kernel, and whether its time is calibrated.
 
     Attributes:
         name: Of the kernel, with its configuration.

@@ -78,7 +78,7 @@ class Predictor:
         call()
         seconds, launches = runtime.seconds - before, runtime.gpu.launches
         fault = self._simulation.take_fault()
-        if fault:  # FlyDSL prints what HIP answers, and goes on
+        if fault:  # FlyDSL prints what HIP answers, and continues
             raise RuntimeError(str(fault["message"]))
         if not launches:
             raise RuntimeError("the call launched no kernel on the simulated GPU")

@@ -31,7 +31,7 @@ def identity(raw: dict[str, Any]) -> str:
 
 
 def launch_of(raw: dict[str, Any]) -> dict[str, Any]:
-    """What a row launches: `language`, `gfx`, `family`, `configuration` and `problem`.
+    """The launch of a row: `language`, `gfx`, `family`, `configuration` and `problem`.
 
     Raises:
         NoConfigurationError: The row names no kernel that can be launched.

@@ -11,9 +11,9 @@ HGEMM = (
 
 
 def test_a_16_bit_product_states_tiles_waves_and_split():
-    found = parse_name(HGEMM)
-    assert found.family == "flydsl_hgemm"
-    assert found.values == {
+    parsed = parse_name(HGEMM)
+    assert parsed.family == "flydsl_hgemm"
+    assert parsed.values == {
         "stages": 5,
         "tile_m": 16,
         "tile_n": 64,
@@ -50,9 +50,9 @@ def test_an_older_8_bit_name_has_the_defaults_of_the_dispatcher():
 
 
 def test_eight_waves_have_a_family_of_their_own():
-    found = parse_name("flydsl_bpreshuffle_8w_256x256x128_F8_F8_B16_2x8")
-    assert found.family == "flydsl_bpreshuffle_8w"
-    assert found.values == {"block_m": 256, "block_n": 256, "waves_per_eu": 2, "xcd_swizzle": 8}
+    parsed = parse_name("flydsl_bpreshuffle_8w_256x256x128_F8_F8_B16_2x8")
+    assert parsed.family == "flydsl_bpreshuffle_8w"
+    assert parsed.values == {"block_m": 256, "block_n": 256, "waves_per_eu": 2, "xcd_swizzle": 8}
 
 
 def test_the_first_stage_of_experts_has_the_defaults_that_a_name_leaves_out():

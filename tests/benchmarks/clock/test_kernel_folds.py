@@ -15,13 +15,13 @@ def compared(name, measured, modelled, family="f"):
 
 def names_of_folds(count):
     """So many names of kernels for each fold."""
-    found = {fold: [] for fold in range(FOLDS)}
+    by_fold = {fold: [] for fold in range(FOLDS)}
     number = 0
-    while any(len(each) < count for each in found.values()):
-        own = found[fold_of(f"kernel {number}")]
+    while any(len(each) < count for each in by_fold.values()):
+        own = by_fold[fold_of(f"kernel {number}")]
         own.append(f"kernel {number}")
         number += 1
-    return {fold: each[:count] for fold, each in found.items()}
+    return {fold: each[:count] for fold, each in by_fold.items()}
 
 
 def test_all_shapes_of_a_kernel_are_in_one_fold_and_folds_are_of_like_size():
