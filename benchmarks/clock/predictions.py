@@ -27,8 +27,14 @@ def header(points: Path, device: str, languages: Collection[str] = ()) -> dict[s
         points: The file of points.
         device: The architecture that is simulated.
         languages: Packages beside Triton that compile points; their versions are stated.
+
+    Raises:
+        InputError: One of these packages is not installed.
     """
-    versions = {name: importlib.metadata.version(name) for name in sorted(languages)}
+    try:
+        versions = {name: importlib.metadata.version(name) for name in sorted(languages)}
+    except importlib.metadata.PackageNotFoundError as error:
+        raise InputError(f"points need {error.name}: pip install 'kernel-gym[flydsl]'") from error
     return versions | {
         "record": "predictions",
         "timing_model": TIMING_MODEL_VERSION,
