@@ -1,4 +1,4 @@
-"""What `kernel-gym doctor` says about a GPU."""
+"""The status of a GPU, which `kernel-gym doctor` shows."""
 
 from types import SimpleNamespace
 
