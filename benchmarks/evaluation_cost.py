@@ -126,11 +126,12 @@ def submissions(names: Sequence[str], mixed: bool) -> list[Submission]:
 
 
 def _wrong(name: str, task: Any) -> str:
-    """The wrong example of a task; without one a start kernel that leaves elements out."""
+    """The wrong example of a task; without one that compiles, a start kernel with wrong values."""
     folder = Path(__file__).parents[1] / "kernel_gym/policies/examples" / name
-    examples = sorted(folder.glob("1_wrong.*"))
-    if examples:
-        return examples[0].read_text(encoding="utf-8")
+    for example in folder.glob("1_wrong.*"):
+        source = example.read_text(encoding="utf-8")
+        if "not compile" not in source.partition("\n")[0]:
+            return source
     return task.kernel_source.replace(*_WRONG[task.language], 1)
 
 

@@ -134,11 +134,12 @@ def result_of(device: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
 def table(result: dict[str, Any]) -> str:
     """Returns the results as a table in Markdown."""
     phases = [phase for row in result["rows"] for phase in row.get("phases", ())]
-    near = sum(abs(phase["gain"] - phase["predicted_gain"]) <= POINTS for phase in phases)
+    predicted = [phase for phase in phases if phase["predicted_gain"] is not None]
+    near = sum(abs(phase["gain"] - phase["predicted_gain"]) <= POINTS for phase in predicted)
     replaced = [row for row in result["rows"] if row.get("replaced")]
     lines = [
         f"{result['gpu']}, {result['date']}. Predicted and measured gain differ by at most five "
-        f"points in {near} of {len(phases)} phases. {sum(r['parity'] for r in replaced)} of "
+        f"points in {near} of {len(predicted)} phases. {sum(r['parity'] for r in replaced)} of "
         f"{len(replaced)} models have parity.",
         "",
         "| model | package | share | alone | predicted | prefill | decode: share | alone | "
@@ -158,10 +159,11 @@ def _line(row: dict[str, Any]) -> str:
 
 
 def _cells(phase: dict[str, Any]) -> tuple[str, ...]:
+    called = phase["operator_gain"] is not None
     return (
-        f"{phase['share']:.1%}",
-        f"{phase['operator_gain']:.2f}",
-        f"{phase['predicted_gain']:.3f}",
+        f"{phase['share']:.1%}" if called else "never called",
+        f"{phase['operator_gain']:.2f}" if called else "",
+        f"{phase['predicted_gain']:.3f}" if called else "",
         f"{phase['gain']:.3f} ({phase['gain_low']:.3f} to {phase['gain_high']:.3f})",
     )
 

@@ -15,8 +15,24 @@ if TYPE_CHECKING:
     from kernel_gym.programs.simulation import Simulation
 
 
+def load_library() -> None:
+    """Loads the device's library, for a `start` that follows when PyTorch is imported already.
+
+    Raises:
+        ImportError: The device cannot be brought up here.
+    """
+    if SimSettings.from_environment() is None:
+        return
+    try:
+        library.load()
+    except Exception as error:
+        raise _reported(error, ResultRecorder.from_environment("python", sys.orig_argv)) from error
+
+
 def start() -> Simulation | None:
-    """Brings the device up, before PyTorch is imported, and records what happens on it.
+    """Brings the device up, and records what happens on it.
+
+    Call it before PyTorch is imported, or after `load_library`.
 
     Returns:
         The `Simulation`; None if the environment wants no simulated GPU.
@@ -31,10 +47,7 @@ def start() -> Simulation | None:
     try:
         simulation = _enable(settings, recorder)
     except Exception as error:  # the program runs without a GPU and prints why
-        text = f"the simulated GPU could not be brought up: {type(error).__name__}: {error}"
-        if recorder is not None:
-            recorder.failure(text)
-        raise ImportError(f"kernel-gym sim: {text}") from error
+        raise _reported(error, recorder) from error
     if recorder is not None:
         gpu = simulation.runtime.gpu
         recorder.others = library.seconds
@@ -44,7 +57,7 @@ def start() -> Simulation | None:
 
 
 def _enable(settings: SimSettings, recorder: ResultRecorder | None) -> Simulation:
-    library.load()  # before PyTorch, which the next line imports
+    library.load()  # before PyTorch, which the next line imports if nobody has
     from kernel_gym.programs.simulation import enable
 
     return enable(
@@ -56,3 +69,11 @@ def _enable(settings: SimSettings, recorder: ResultRecorder | None) -> Simulatio
         settings.bounds,
         recorder,
     )
+
+
+def _reported(error: Exception, recorder: ResultRecorder | None) -> ImportError:
+    """Records why there is no device, and returns the exception that says so."""
+    text = f"the simulated GPU could not be brought up: {type(error).__name__}: {error}"
+    if recorder is not None:
+        recorder.failure(text)
+    return ImportError(f"kernel-gym sim: {text}")

@@ -1,5 +1,7 @@
 """Builds the device's library against the PyTorch that is installed here.
 
+Simulated GPUs and real ones need it: it is the `cuda:0` that host code of candidates sees.
+
 PyTorch's C++ interface differs between versions, so there is one library for each. `setup.py`
 builds it where it sees PyTorch, and `python -m kernel_gym.torch_device.build` (in `make setup`)
 where it did not. Otherwise the first use does, into the user's cache. Processes that need it at
@@ -101,8 +103,8 @@ def build(folder: Path | None = None) -> Path:
     with _locked(cache_folder() / "build.lock"):
         if not target.exists():
             print(
-                "kernel-gym: building the simulated GPU's device for PyTorch, once: about half a "
-                "minute of processor time ...",
+                "kernel-gym: building its device for PyTorch, once: half a minute of processor "
+                "time ...",
                 file=sys.stderr,
             )
             _compile(compiler, torch, target)

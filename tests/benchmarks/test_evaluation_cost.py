@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from benchmarks.evaluation_cost import Submission, _row, _summary, stored
+from benchmarks.evaluation_cost import Submission, _row, _summary, stored, submissions
 from benchmarks.figures import Subject
 from kernel_gym.errors import InputError
 
@@ -40,3 +40,10 @@ def test_a_checkout_that_cannot_judge_has_no_seconds():
     assert _row(submission, [(2.0, passed), (1.0, passed)])["after"] == 1.0
     with pytest.raises(InputError, match="softmax, before: the HIP runtime is not built"):
         _row(submission, [(0.3, missing), (1.0, passed)])
+
+
+def test_the_wrong_source_of_a_mix_is_another_one_that_compiles():
+    kinds = {s.kind: s.source for s in submissions(["hip2hip/transpose"], mixed=True)}
+    assert len(set(kinds.values())) == 3
+    assert "not compile" not in kinds["wrong"]
+    assert "col = 0; col < cols" in kinds["wrong"]

@@ -47,12 +47,12 @@ def package(original, tmp_path):
     return tmp_path
 
 
-def write(folder: Path, task_id: str, source: str = "") -> Path:
+def write(folder: Path, task_id: str, source: str = "", low: float = 2.0) -> Path:
     """Writes a package of a source, by default the start kernel, that claims to be faster."""
     task = get_task(task_id)
     source = source or get_task(f"triton2triton/{task.problem.name}").start_source
     rows = [
-        Measured(dims=load.dims, split=Split.TRAIN, speedup=2.0, low=2.0, high=2.0)
+        Measured(dims=load.dims, split=Split.TRAIN, speedup=2.0, low=low, high=2.0)
         for load in train_workloads(task.problem, Scale.SIM)
     ]
     evidence = Evidence(

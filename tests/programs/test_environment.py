@@ -121,6 +121,31 @@ def test_a_search_for_pytorch_does_not_bring_the_gpu_up():
     assert done.stdout.split() == ["True", "False"], done.stderr
 
 
+SUM = "import torch; print(torch.ones(4, device='cuda').sum().item())"
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        pytest.param("import kernel_gym.programs.local_runtime", id="what the GPU needs"),
+        pytest.param(
+            "import sys; sys.modules['kernel_gym.worker.triton_key'] = None\n"
+            "try: import kernel_gym.worker.preload\n"
+            "except ImportError: print('failed')",
+            id="what fails after its import of PyTorch",
+        ),
+    ],
+)
+def test_a_module_of_kernel_gym_may_be_imported_before_pytorch(code):
+    done = subprocess.run(
+        [sys.executable, "-c", f"{code}\n{SUM}"],
+        env=environment(SimSettings()),
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout.split() == [*["failed"] * ("failed" in code), "4.0"], done.stderr
+
+
 def test_a_python_without_kernel_gym_says_so(tmp_path):
     (tmp_path / "torch.py").write_text("")  # stands for another environment's package
     inner = environment(SimSettings()) | {"PYTHONPATH": f"{HOOK}:{tmp_path}"}

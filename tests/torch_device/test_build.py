@@ -93,4 +93,4 @@ def test_processes_that_need_it_at_once_compile_it_once(tmp_path):
     assert [out for out, _ in answers] == ["library\n"] * 4
     once = min(2, os.cpu_count()) + 1  # the units, and the library
     assert (tmp_path / "calls").read_text() == once * "called\n"
-    assert sum("building the simulated GPU's device" in err for _, err in answers) == 1
+    assert sum("building its device for PyTorch" in err for _, err in answers) == 1

@@ -49,7 +49,7 @@ class GpuBackend(Backend):
         return describe_gpu(name, _properties(name))
 
     def status(self, name: str) -> DeviceStatus:
-        """Says whether the data sheet is known, and whether candidates are kept apart."""
+        """Says whether candidates can be recorded and kept apart, and the data sheet is known."""
         import torch
 
         from kernel_gym.devices.gpu.vendors import (
@@ -61,6 +61,7 @@ class GpuBackend(Backend):
             uuid_of,
             vendor_here,
         )
+        from kernel_gym.torch_device.build import missing
 
         vendor, properties = vendor_here(), _properties(name)
         problems, fixes = [], []
@@ -74,13 +75,17 @@ class GpuBackend(Backend):
         if not known:
             problems.append(f"the peak rates of a {properties.name} are not known")
             fixes.append("add its data sheet to kernel_gym/devices/gpu/vendors.py")
+        if lacks := missing():
+            problems.append(f"candidates cannot be recorded: {lacks[0]}")
+            fixes.append(lacks[1])
         arch = arch_name(vendor, properties)
-        if missing := missing_compiler(vendor, arch):
-            problems.append(f"HIP tasks are skipped: {missing.problem}")
-            fixes.append(missing.fix)
+        if compiler := missing_compiler(vendor, arch):
+            problems.append(f"HIP tasks are skipped: {compiler.problem}")
+            fixes.append(compiler.fix)
+        usable = known and lacks is None
         languages = languages_of(vendor, arch)
         return DeviceStatus(
-            name, arch, Clock.MEASURED, known, languages, tuple(problems), tuple(fixes)
+            name, arch, Clock.MEASURED, usable, languages, tuple(problems), tuple(fixes)
         )
 
     def open(self, name: str) -> GpuDevice:

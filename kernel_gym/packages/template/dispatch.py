@@ -42,6 +42,15 @@ def reason(
         return wrong
     if (architecture := _architecture(tensors[0].device.index or 0)) != FACTS["architecture"]:
         return f"the device is {architecture}, the kernel was judged on {FACTS['architecture']}"
+    return _slower(dims)
+
+
+def unsuited(tensor: torch.Tensor, dims: dict[str, int]) -> str:
+    """Returns why a GPU does not run the kernel for the sizes of the axes; empty if it may."""
+    return (_outside(dims) or _slower(dims)) if tensor.device.type == "cuda" else ""
+
+
+def _slower(dims: dict[str, int]) -> str:
     if _nearest_low(tuple(sorted(dims.items()))) <= 1.0:
         return "the nearest measured workload was not surely faster"
     return ""

@@ -58,6 +58,8 @@ def wrong_shape(stated: Stated, shapes: list[tuple[int, ...] | None]) -> str:
 
 def rows_of(x: torch.Tensor) -> torch.Tensor:
     """Returns a tensor as contiguous rows of its last axis, also an empty one or a number."""
+    if x.is_contiguous() and x.ndim > 1 and x.numel():
+        return x.view(-1, x.shape[-1])
     if x.ndim == 0:
         return x.reshape(1, 1)
     return x.reshape(math.prod(x.shape[:-1]), x.shape[-1]).contiguous()

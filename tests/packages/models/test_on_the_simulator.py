@@ -55,20 +55,35 @@ def test_kernels_run_in_models_that_stay_right(tmp_path, write, models):
         mode, path = SOURCES[problem]
         source = Path(path).read_text(encoding="utf-8") if path else ""
         write(tmp_path / problem, f"{mode}/{problem}", source)
-    command = [sys.executable, "-m", "kernel_gym", "sim", "--", sys.executable, "-c", SCRIPT]
-    done = subprocess.run(
-        [*command, str(tmp_path), json.dumps([*models.items()])],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "HF_HUB_OFFLINE": "1"},
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    for problem, row in zip(models, json.loads(done.stdout.splitlines()[0]), strict=True):
+    for problem, row in zip(models, compared(tmp_path, models), strict=True):
         assert row["parity"], row
         (phase,) = row["phases"]
         assert phase["calls"] >= 1, row
         assert phase["kernel_calls"] == phase["calls"], phase
         assert row["refusals"] == [], problem
+
+
+def test_a_kernel_that_was_not_faster_leaves_the_models_own_code(tmp_path, write):
+    write(tmp_path / "rms_norm", "triton2triton/rms_norm", low=0.9)
+    (row,) = compared(tmp_path, {"rms_norm": "llama"})
+    (phase,) = row["phases"]
+    assert (phase["calls"], phase["gain"]) == (0, pytest.approx(1.0))
+    assert {one["reason"] for one in row["refusals"]} == {
+        "the nearest measured workload was not surely faster"
+    }
+
+
+def compared(folder, models):
+    """Rows of packages in a folder, each in a model on the simulated GPU."""
+    command = [sys.executable, "-m", "kernel_gym", "sim", "--", sys.executable, "-c", SCRIPT]
+    done = subprocess.run(
+        [*command, str(folder), json.dumps([*models.items()])],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "HF_HUB_OFFLINE": "1"},
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return json.loads(done.stdout.splitlines()[0])
 
 
 def test_attention_that_runs_plain_pytorch_copies_nothing(load, monkeypatch):
