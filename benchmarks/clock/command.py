@@ -24,7 +24,22 @@ from kernel_gym.commands.tables import folding_table
 
 if TYPE_CHECKING:
     from benchmarks.clock.points import Point
+    from benchmarks.clock.scores import Compared
 
+_FOLD_COLUMNS = {
+    "kernels": ("kernels", "{:.0f}"),
+    "modelled_over_measured": ("ratio", "{:.2f}"),
+    "median_factor": ("factor", "{:.2f}"),
+    "within_1.25": ("in 1.25", "{:.0%}"),
+    "stated_covered": ("stated", "{:.0%}"),
+    "corrected_interval": ("interval", "{:.2f}"),
+    "corrected_covered": ("covers", "{:.0%}"),
+    "kernels_ranked": ("ranked", "{:.0f}"),
+    "rho_over_shapes": ("rho", "{:.2f}"),
+    "rho_apart": ("apart", "{:.2f}"),
+    "uncalibrated": ("refused", "{:.0%}"),
+    "uncalibrated_otherwise": ("else", "{:.0%}"),
+}
 _COLUMNS = {
     "far": ("far", "{:.0f}"),
     "modelled_over_measured": ("ratio", "{:.2f}"),
@@ -57,6 +72,19 @@ def clock(
     ] = None,
     resume: Annotated[bool, typer.Option(help="Continue the file of predictions.")] = False,
     limit: Annotated[int | None, typer.Option(min=1, help="Draw so many points.")] = None,
+    per_family: Annotated[
+        int | None, typer.Option(min=1, help="Draw so many points of each family.")
+    ] = None,
+    least_products: Annotated[
+        float,
+        typer.Option(
+            help="Leave out points of tuning tables with at most so many multiplications."
+        ),
+    ] = 0.0,
+    most_products: Annotated[
+        float | None,
+        typer.Option(help="Leave out points of tuning tables with more multiplications."),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the draw.")] = 0,
     device: Annotated[str, typer.Option(help="The architecture to simulate.")] = "gfx942",
     residuals: Annotated[
@@ -74,19 +102,27 @@ def clock(
 
     Example: python -m benchmarks clock --points points.jsonl --checkout GEAK-eval
     """
+    from benchmarks.clock.drawing import draw, languages, of_device, of_size
     from benchmarks.clock.points import read_points
     from benchmarks.clock.predictions import header, predict
 
     with one_line_errors(), tempfile.TemporaryDirectory() as folder:
         chosen, refused = read_points(points)
+        for keep in (of_device(device), of_size(least_products, most_products)):
+            chosen, left_out = keep(chosen)
+            refused |= left_out
         if limit is not None and limit < len(chosen):
             chosen = random.Random(seed).sample(chosen, limit)
+        given, chosen = chosen, draw(chosen, per_family, seed)
+        names = {point.identity for point in chosen}
+        refused |= {p.identity: "not drawn" for p in given if p.identity not in names}
         out = out or Path(folder) / "predictions.jsonl"
         if out.exists() and not resume:
             note(f"error: {out} exists; --resume continues it")
             raise typer.Exit(BAD_INPUT)
         with messages.status("predicting") as status:
-            predict(chosen, checkout or [points.parent], out, header(points, device), status.update)
+            first = header(points, device, languages(chosen))
+            predict(chosen, checkout or [points.parent], out, first, status.update)
         report = _compare(points, chosen, out, hold_out or (), residuals)
     report["points"] += len(refused)
     report["not_compared"] = {**refused, **report["not_compared"]}
@@ -119,7 +155,30 @@ def _compare(
         "not_compared": reasons,
         "cpu_seconds": sum(each.get("cpu_seconds", 0.0) for each in predictions.values()),
         "families": score(rows, hold_out) if rows else {},
+        "folds": _folds(chosen, predictions, rows),
     }
+
+
+def _folds(
+    points: Sequence[Point], predictions: dict[str, dict[str, Any]], rows: Sequence[Compared]
+) -> dict[str, Any]:
+    """The figures with whole kernels held out, of a set that has only winners; else none."""
+    from benchmarks.clock.drawing import languages
+    from benchmarks.clock.kernel_folds import Kernel, score_folds
+    from kernel_gym.sim.timing.compared import stored, time_factor
+
+    if not languages(points) or not rows:
+        return {}
+    kernels = {}
+    for point in points:
+        prediction = predictions.get(point.identity, {})
+        if "seconds" in prediction:
+            otherwise = stored().why_not(
+                stored().device, prediction["seconds"], prediction["profile"]
+            )
+            reason = prediction.get("uncalibrated", "")
+            kernels[point.identity] = Kernel(point.kernel, reason, otherwise)
+    return score_folds(rows, kernels, time_factor())
 
 
 def _show(report: dict[str, Any]) -> None:
@@ -147,7 +206,28 @@ def _show(report: dict[str, Any]) -> None:
                 f"{every[f'{name}_families']} families promise that the interval of {of} has a "
                 f"point of a new family with {every[f'{name}_level']:.0%}"
             )
+    if report["folds"]:
+        _show_folds(report["folds"])
     share = f"{len(report['not_compared'])} of {report['points']}"
     console.print(f"not compared: {share}; {report['cpu_seconds']:.0f} processor seconds")
     for reason, count in Counter(report["not_compared"].values()).most_common():
         console.print(f"  {count}: {reason}", markup=False, highlight=False)
+
+
+def _show_folds(folds: dict[str, Any]) -> None:
+    numbers = ("points", *(header for header, _ in _FOLD_COLUMNS.values()))
+    table = folding_table("family", *numbers, right=numbers, title="whole kernels held out")
+    for family, figures in folds.items():
+        cells = [
+            "" if figures[name] is None else style.format(figures[name])
+            for name, (_, style) in _FOLD_COLUMNS.items()
+        ]
+        table.add_row(family, str(figures["points"]), *cells)
+    console.print(table)
+    console.print(
+        "Five folds by kernel name. factor: median miss after the correction of the other folds. "
+        "stated: share within the factor that verdicts state, without a correction. interval: of "
+        "the other folds' kernels after the correction. rho: over the shapes of a kernel with at "
+        "least four; apart: of those whose times differ by at least 2x. refused: uncalibrated; "
+        "else: if the chip were the compared one."
+    )

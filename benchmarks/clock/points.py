@@ -10,20 +10,25 @@ or, instead of `shape`, `dtype` and `config`, the `launch` itself
 `group` holds variants that solve one problem of one size. Optional: `family` (by default from the
 name of the kernel's file), `floor_us` (what an empty launch measures in the same way) and
 `overhead_us` (the part of it that no work of the kernel hides behind; by default all of it),
-`p20_us` and `p80_us` (percentiles of the repetitions).
+`p20_us` and `p80_us` (percentiles of the repetitions). Rows of aiter's tuning tables are points too
+(:mod:`benchmarks.clock.tuning_rows`).
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
-from dataclasses import dataclass, field
+from collections.abc import Collection
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from benchmarks.clock import tuning_rows
+from benchmarks.clock.flydsl_names import NoConfigurationError
 from kernel_gym.errors import InputError
 
-MEASURED = ("time_us", "p20_us", "p80_us", "bandwidth", "cycles", "suspect")
+MEASURED = ("time_us", "us", "p20_us", "p80_us", "bandwidth", "cycles", "suspect")
 """The fields of a point that say what was measured. A prediction is not given them."""
 GEAK_FLOOR_US, GEAK_OVERHEAD_US = 6.1, 4.3
 """Microseconds that the timing of the set `geak` adds to a kernel.
@@ -47,7 +52,8 @@ class Point:
         identity: The name of the point, unique in its file.
         family: The kernel with all its sizes and variants.
         group: The variants of one problem of one size.
-        kernel: The path of the kernel's file; a checkout has it under this name.
+        kernel: The path of the kernel's file, which a checkout has under this name; of a row of a
+            tuning table the name of the kernel.
         parameters: The names and values of problem and configuration.
         launch: The launch as JSON-able data; empty if the kernel's own benchmark knows it.
         floor: The time of an empty launch, in microseconds.
@@ -102,7 +108,10 @@ def read_points(path: Path) -> tuple[list[Point], dict[str, str]]:
             refused[name] = raw
             continue
         try:
-            points.append(parse_point({k: v for k, v in raw.items() if k not in MEASURED}))
+            point = parse_point({k: v for k, v in raw.items() if k not in MEASURED})
+            points.append(replace(point, identity=name))
+        except NoConfigurationError as error:
+            refused[name] = str(error)
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             refused[name] = f"{type(error).__name__}: {error}"
     return points, refused
@@ -128,6 +137,8 @@ def parse_point(raw: dict[str, Any]) -> Point:
         TypeError: If a field has a wrong type.
         ValueError: If a row says neither the launch nor the parameters, or a time is no number.
     """
+    if tuning_rows.is_tuning_row(raw):
+        return Point(**tuning_rows.point_fields(raw))
     texts = {name: raw[name] for name in ("id", "group", "kernel")}
     for name, text in texts.items():
         if not isinstance(text, str) or not text:
@@ -147,7 +158,7 @@ def parse_point(raw: dict[str, Any]) -> Point:
 
 
 def _measured(raw: dict[str, Any]) -> MeasuredTime:
-    microseconds = _positive(raw["time_us"])
+    microseconds = _positive(raw["us" if tuning_rows.is_tuning_row(raw) else "time_us"])
     if not microseconds:
         raise ValueError("a time is positive")
     low, high = _positive(raw.get("p20_us", 0)), _positive(raw.get("p80_us", 0))
@@ -177,7 +188,7 @@ def _rows(path: Path) -> list[tuple[str, dict[str, Any] | str]]:
         except (ValueError, RecursionError) as error:
             rows[f"line {number}"] = f"no JSON: {error}"
             continue
-        name = raw.get("id") if isinstance(raw, dict) else None
+        name = _name(raw, rows) if isinstance(raw, dict) else None
         if not isinstance(name, str) or not name:
             rows[f"line {number}"] = "no object with an id"
         elif name in rows:
@@ -185,3 +196,12 @@ def _rows(path: Path) -> list[tuple[str, dict[str, Any] | str]]:
         else:
             rows[name] = raw
     return list(rows.items())
+
+
+def _name(raw: dict[str, Any], rows: Collection[str]) -> Any:
+    """The name of a row. Tuning tables repeat rows, which get a number."""
+    if not tuning_rows.is_tuning_row(raw):
+        return raw.get("id")
+    name = tuning_rows.identity(raw)
+    names = itertools.chain([name], (f"{name}#{number}" for number in itertools.count(2)))
+    return next(each for each in names if each not in rows)

@@ -5,10 +5,16 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from benchmarks.clock.points import Point
+from benchmarks.clock.tuning_rows import LANGUAGE, TIMED_WITH_OPERATORS
+from kernel_gym.sim.constants import LAUNCH_S
+
+if TYPE_CHECKING:
+    from benchmarks.clock.flydsl_launches import FlyDslKernels
 
 READY = "ready"
 """The first line of the process that predicts: its device is there."""
@@ -28,7 +34,7 @@ def main(arguments: list[str]) -> None:
     sys.stdout = sys.stderr  # the files of others print
     simulation = kernel_gym.enable_simulation(device, threads=1)
     support_older_triton()
-    predictor = Predictor(simulation, [Path(each) for each in checkouts])
+    predictor = Predictor(simulation, [Path(each) for each in checkouts], device)
     print(READY, file=out, flush=True)
     for line in sys.stdin:
         point = Point(**json.loads(line))
@@ -41,10 +47,12 @@ class Predictor:
     Args:
         simulation: The simulated GPU of this process.
         checkouts: Folders with the files of kernels.
+        device: The architecture of the GPU.
     """
 
-    def __init__(self, simulation: Any, checkouts: list[Path]) -> None:
-        self._simulation, self._checkouts = simulation, checkouts
+    def __init__(self, simulation: Any, checkouts: list[Path], device: str = "gfx942") -> None:
+        self._simulation, self._checkouts, self._device = simulation, checkouts, device
+        self._flydsl: FlyDslKernels | None = None
         self._files: dict[str, list[Path]] = {}
         for folder in checkouts:
             for path in sorted(folder.rglob("*.py")):
@@ -63,23 +71,24 @@ class Predictor:
         return {**prediction, "cpu_seconds": round(time.process_time() - begin, 3)}
 
     def _model(self, point: Point) -> dict[str, Any]:
-        from benchmarks.clock.benchmark_file import benchmarked_call, has_tuner
-        from benchmarks.clock.launches import TritonLaunch, launcher
-
-        path = self._file(point.kernel)
-        if point.launch:
-            call = launcher(path, TritonLaunch.from_json(point.launch))
-        else:
-            call = benchmarked_call(path, point.parameters)
-            if has_tuner(path):
-                call()  # chooses a configuration
+        call = self._call(point)
         runtime = self._simulation.runtime
         runtime.gpu.launches.clear()
-        before = runtime.seconds
+        before, operators = runtime.seconds, self._operators()
         call()
         seconds, launches = runtime.seconds - before, runtime.gpu.launches
+        fault = self._simulation.take_fault()
+        if fault:  # FlyDSL prints what HIP answers, and continues
+            raise RuntimeError(str(fault["message"]))
         if not launches:
             raise RuntimeError("the call launched no kernel on the simulated GPU")
+        if point.launch.get("language") == LANGUAGE:
+            seconds = of_kernels_alone(launches)
+            if point.launch["family"] in TIMED_WITH_OPERATORS:
+                calls, charged = (
+                    now - old for now, old in zip(self._operators(), operators, strict=True)
+                )
+                seconds += charged - calls * LAUNCH_S
         longest = max(launches, key=lambda launch: launch["seconds"])
         return {
             "seconds": seconds,
@@ -87,7 +96,37 @@ class Predictor:
             "kernel_seconds": longest["seconds"],
             "workgroups": longest["grid"][0] * longest["grid"][1] * longest["grid"][2],
             "profile": _short(longest["profile"]),
+            **_certainty(self._device, seconds, longest["profile"]),
         }
+
+    def _call(self, point: Point) -> Callable[[], object]:
+        """The call that makes the launch of a point; its inputs exist."""
+        from benchmarks.clock.benchmark_file import benchmarked_call, has_tuner
+        from benchmarks.clock.launches import TritonLaunch, launcher
+
+        if point.launch.get("language") == LANGUAGE:
+            return self._flydsl_kernels().call(point.launch)
+        path = self._file(point.kernel)
+        if point.launch:
+            return launcher(path, TritonLaunch.from_json(point.launch))
+        call = benchmarked_call(path, point.parameters)
+        if has_tuner(path):
+            call()  # chooses a configuration
+        return call
+
+    def _flydsl_kernels(self) -> FlyDslKernels:
+        """FlyDSL with aiter's kernels; made ready at the first point that needs it."""
+        if self._flydsl is None:
+            from benchmarks.clock.flydsl_launches import FlyDslKernels
+
+            units = self._simulation.runtime.gpu.spec.compute_units
+            self._flydsl = FlyDslKernels(self._checkouts, self._device, units)
+        return self._flydsl
+
+    def _operators(self) -> tuple[float, float]:
+        """Calls and modelled seconds of PyTorch's operators so far."""
+        charged = self._simulation.operators.values()
+        return sum(each["calls"] for each in charged), sum(each["seconds"] for each in charged)
 
     def _file(self, kernel: str) -> Path:
         """The file of a kernel: the one of its name that shares most of its path."""
@@ -103,6 +142,19 @@ class Predictor:
                 raise FileNotFoundError(f"several unlike files {name}, in {places}")
             return exact[0]
         return files[0]
+
+
+def of_kernels_alone(launches: Sequence[Mapping[str, Any]]) -> float:
+    """Modelled seconds of launches as a profiler adds them up: one launch cost, no operators."""
+    return sum(each["seconds"] for each in launches) - (len(launches) - 1) * LAUNCH_S
+
+
+def _certainty(device: str, seconds: float, profile: dict[str, Any]) -> dict[str, Any]:
+    """The factor either way that a verdict would state of this time, or why it states none."""
+    from kernel_gym.sim.timing.compared import stored, time_factor
+
+    reason = stored().why_not(device, seconds, profile)
+    return {"uncalibrated": reason} if reason else {"time_factor": time_factor()}
 
 
 def _short(profile: dict[str, Any]) -> dict[str, Any]:

@@ -20,9 +20,22 @@ from kernel_gym.sim.constants import TIMING_MODEL_VERSION
 from kernel_gym.sim.timing.compared import ComparedKernels, merged, read, residual, write
 
 
-def header(points: Path, device: str) -> dict[str, str]:
-    """The first line of a file of predictions: what they rest on."""
-    return {
+def header(points: Path, device: str, languages: Collection[str] = ()) -> dict[str, str]:
+    """The first line of a file of predictions: what they rest on.
+
+    Args:
+        points: The file of points.
+        device: The architecture that is simulated.
+        languages: Packages beside Triton that compile points; their versions are stated.
+
+    Raises:
+        InputError: One of these packages is not installed.
+    """
+    try:
+        versions = {name: importlib.metadata.version(name) for name in sorted(languages)}
+    except importlib.metadata.PackageNotFoundError as error:
+        raise InputError(f"points need {error.name}: pip install 'kernel-gym[flydsl]'") from error
+    return versions | {
         "record": "predictions",
         "timing_model": TIMING_MODEL_VERSION,
         "device": device,

@@ -61,6 +61,11 @@ def test_predictions_of_other_points_are_not_continued(points_file, checkout, tm
         predict([], [checkout], out, header(points_file, "gfx942"))
 
 
+def test_points_in_a_language_that_is_not_installed_are_an_error_of_the_input(points_file):
+    with pytest.raises(InputError, match="points need no-such-language"):
+        header(points_file, "gfx950", ["no-such-language"])
+
+
 def test_a_file_without_header_has_no_predictions(tmp_path):
     path = tmp_path / "other.jsonl"
     path.write_text('{"id": "a"}\n')

@@ -24,13 +24,15 @@ struct Access {
   alignas(64) u64 addresses[kLanes];
   u64 lanes;     // lanes that touch memory
   u64 outside;   // active lanes that the range check of a buffer disabled
+  u64 partial;   // those of them of which some words are in range
+  u64 words[4];  // lanes of `partial` by word: a load or store of words is checked word by word
 };
 
 SIM_INLINE void global_addresses(Wave& wave, const Inst* inst, Access& access) {
   const u32* rows = wave.regs + inst->src[0].index;
   const i64 offset = (i32)inst->imm;
   access.lanes = wave.exec();
-  access.outside = 0;
+  access.outside = access.partial = 0;
   if (inst->src[1].space == kScalar) {
     const u64 base = read64(wave.scalars, inst->src[1].index) + (u64)offset;
     for (int l = 0; l < kLanes; l++) access.addresses[l] = base + rows[l];
@@ -39,9 +41,32 @@ SIM_INLINE void global_addresses(Wave& wave, const Inst* inst, Access& access) {
   }
 }
 
+// The lanes of which `size` bytes at the offset lie in a buffer without structures.
+SIM_INLINE u64 raw_in_range(const u32* offsets, u32 imm, u32 records, u64 taken) {
+  u64 in_range = 0;
+  const U last = splat((u32)(records - taken));
+  for (int c = 0; c < kChunks && taken <= records; c++) {
+    in_range |= to_bits((I)(load(offsets, c) + imm <= last), c);
+  }
+  return in_range;
+}
+
+// The lanes of which `size` bytes lie in a structure of a buffer.
+SIM_INLINE u64 structured_in_range(const u32* offsets, const u32* indices, u32 imm, u32 records,
+                                   u64 stride, u32 size) {
+  u64 in_range = 0;
+  for (int l = 0; l < kLanes; l++) {
+    const u64 end = (u64)(u32)(offsets[l] + imm) + size;
+    in_range |= (u64)(indices[l] < records && end <= stride) << l;
+  }
+  return in_range;
+}
+
 // The vector offset plus the immediate wraps at 32 bits before the range check: compilers fold
-// constants out of offsets that may be negative.
-SIM_INLINE void buffer_addresses(Wave& wave, const Inst* inst, Access& access, u32 size) {
+// constants out of offsets that may be negative. `by_words`: a load or store of several words,
+// of which each is checked (the ISA's notes on range checks); others are in range as a whole.
+SIM_INLINE void buffer_addresses(Wave& wave, const Inst* inst, Access& access, u32 size,
+                                 bool by_words) {
   const u32* resource = wave.scalars + inst->src[1].index;
   const u64 base = resource[0] | ((u64)(resource[1] & 0xffff) << 32);
   const u32 stride = (resource[1] >> 16) & 0x3fff;
@@ -52,27 +77,22 @@ SIM_INLINE void buffer_addresses(Wave& wave, const Inst* inst, Access& access, u
   Row zero = {};
   const u32* offsets = has_offset ? wave.regs + inst->src[0].index : zero.words;
   const u32* indices = has_index ? wave.regs + inst->src[3].index : zero.words;
-  u64 in_range = 0;
   const u64 start = base + scalar_offset;
-  if (stride == 0) {
-    for (int l = 0; l < kLanes; l++) access.addresses[l] = start + (u32)(offsets[l] + inst->imm);
-    const u64 taken = (u64)size + scalar_offset;
-    const U last = splat((u32)(records - taken));
-    for (int c = 0; c < kChunks && taken <= records; c++) {
-      in_range |= to_bits((I)(load(offsets, c) + inst->imm <= last), c);
-    }
-  } else {
-    for (int l = 0; l < kLanes; l++) {
-      const u64 offset = (u32)(offsets[l] + inst->imm);
-      access.addresses[l] = start + offset + (u64)indices[l] * stride;
-    }
-    for (int l = 0; l < kLanes; l++) {
-      const u64 end = (u64)(u32)(offsets[l] + inst->imm) + size;
-      in_range |= (u64)(indices[l] < records && (!has_offset || end <= stride)) << l;
-    }
+  for (int l = 0; l < kLanes; l++) access.addresses[l] = start + (u32)(offsets[l] + inst->imm);
+  for (int l = 0; l < kLanes && stride; l++) access.addresses[l] += (u64)indices[l] * stride;
+  const u64 end = has_offset ? stride : ~0ull;  // of a structure
+  const auto in_range = [&](u32 bytes) {
+    return stride ? structured_in_range(offsets, indices, inst->imm, records, end, bytes)
+                  : raw_in_range(offsets, inst->imm, records, (u64)bytes + scalar_offset);
+  };
+  const u64 whole = in_range(size);
+  access.lanes = wave.exec() & whole;
+  access.outside = wave.exec() & ~whole;
+  access.partial = by_words && access.outside ? access.outside & in_range(4) : 0;
+  if (LIKELY(!access.partial)) return;
+  for (u32 w = 0; w < 4; w++) {
+    access.words[w] = 4 * w < size ? access.partial & in_range(4 * w + 4) : 0;
   }
-  access.lanes = wave.exec() & in_range;
-  access.outside = wave.exec() & ~in_range;
 }
 
 // Converts scratch addresses to addresses in this process; false after a fault.
@@ -81,7 +101,7 @@ SIM_INLINE bool scratch_addresses(Wave& wave, const Inst* inst, Access& access, 
   const bool has_offset = inst->src[0].space == kVector;
   const u32 base = inst->src[1].space == kScalar ? wave.scalars[inst->src[1].index] : 0;
   access.lanes = wave.exec();
-  access.outside = 0;
+  access.outside = access.partial = 0;
   for (u64 lanes = access.lanes; lanes; lanes &= lanes - 1) {
     const int l = __builtin_ctzll(lanes);
     const u32 vector = has_offset ? wave.regs[inst->src[0].index + l] : 0;
@@ -139,9 +159,46 @@ bool resolve_flat(Wave& wave, const Inst* inst, Access& access, u32 size, bool w
   return true;
 }
 
+bool check_lanes(Wave& wave, const Inst* inst, const u64* addresses, u64 lanes, u32 size,
+                 bool write) {
+  if (!check_global(wave, inst, addresses, lanes, size, write)) return false;
+  return LIKELY(wave.audit == nullptr) || wave.audit->global(wave, inst, addresses, lanes, size);
+}
+
+// Checks the words in range of lanes that a buffer's end divides; false after a fault.
+bool check_words(Wave& wave, const Inst* inst, const Access& access, bool write) {
+  alignas(64) u64 addresses[kLanes];
+  for (u32 w = 0; w < 4; w++) {
+    for (int l = 0; l < kLanes; l++) addresses[l] = access.addresses[l] + 4 * w;
+    if (access.words[w] && !check_lanes(wave, inst, addresses, access.words[w], 4, write)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// Calls `each(word, lane, address)` for the words in range of lanes that a buffer's end divides.
+template <class Each>
+SIM_INLINE void for_words(const Access& access, Each each) {
+  if (LIKELY(!access.partial)) return;
+  for (u32 w = 0; w < 4; w++) {
+    for (u64 lanes = access.words[w]; lanes; lanes &= lanes - 1) {
+      const int l = __builtin_ctzll(lanes);
+      each(w, l, access.addresses[l] + 4 * w);
+    }
+  }
+}
+
+SIM_INLINE void load_words(const Access& access, u32* rows) {
+  for_words(access, [&](u32 w, int l, u64 address) {
+    memcpy(rows + kLanes * w + l, (const u8*)address, 4);
+  });
+}
+
 // Computes and checks the addresses of an instruction; false after a fault.
 template <Mode mode>
-SIM_INLINE bool locate(Wave& wave, const Inst* inst, Access& access, u32 size, bool write) {
+SIM_INLINE bool locate(Wave& wave, const Inst* inst, Access& access, u32 size, bool write,
+                       bool by_words) {
   if (mode == Mode::kScratch) {
     if (!scratch_addresses(wave, inst, access, size, write)) return false;
     if (wave.accounts) count_scratch(wave.accounts->all[inst->index], access.lanes, size, write);
@@ -151,15 +208,17 @@ SIM_INLINE bool locate(Wave& wave, const Inst* inst, Access& access, u32 size, b
     return true;
   }
   if (mode == Mode::kBuffer) {
-    buffer_addresses(wave, inst, access, size);
+    buffer_addresses(wave, inst, access, size, by_words);
+    if (UNLIKELY(access.partial) && !check_words(wave, inst, access, write)) return false;
   } else {
     global_addresses(wave, inst, access);
   }
   if (mode == Mode::kFlat) return resolve_flat(wave, inst, access, size, write);
-  if (!check_global(wave, inst, access.addresses, access.lanes, size, write)) return false;
-  return LIKELY(wave.audit == nullptr) ||
-         wave.audit->global(wave, inst, access.addresses, access.lanes, size);
+  return check_lanes(wave, inst, access.addresses, access.lanes, size, write);
 }
+
+// Whether an access of a kind is checked word by word.
+constexpr bool by_words(Kind kind) { return is_words(kind) && size_of(kind) > 4; }
 
 // ---- loads and stores. aux: counts as polling (a load that bypasses caches)
 // The address of lane 0 if all lanes are active and adjacent in an allocation. 0 otherwise, and if
@@ -232,7 +291,7 @@ SIM_INLINE bool in_chunks(const Access& access) {
 template <Mode mode, Kind kind>
 const Inst* load_scattered(Wave& wave, const Inst* inst) {
   Access access;
-  if (!locate<mode>(wave, inst, access, size_of(kind), false)) return nullptr;
+  if (!locate<mode>(wave, inst, access, size_of(kind), false, by_words(kind))) return nullptr;
   fetch_next<size_of(kind)>(wave, inst, access);
   u32* dst = wave.regs + inst->dst;
   wave.sync_operations += inst->aux;
@@ -243,6 +302,7 @@ const Inst* load_scattered(Wave& wave, const Inst* inst) {
     return inst + 1;
   }
   load_zeros<kind>(access.outside, dst);
+  load_words(access, dst);
   load_lanes<kind>(access.lanes, dst, [&](int l) { return (const u8*)access.addresses[l]; });
   return inst + 1;
 }
@@ -260,7 +320,7 @@ const Inst* memory_load(Wave& wave, const Inst* inst) {
 template <Mode mode, Kind kind>
 const Inst* store_scattered(Wave& wave, const Inst* inst) {
   Access access;
-  if (!locate<mode>(wave, inst, access, size_of(kind), true)) return nullptr;
+  if (!locate<mode>(wave, inst, access, size_of(kind), true, by_words(kind))) return nullptr;
   fetch_next<size_of(kind)>(wave, inst, access);
   const u32* rows = wave.regs + inst->src[2].index;
   if (in_chunks<size_of(kind)>(access)) {
@@ -270,6 +330,9 @@ const Inst* store_scattered(Wave& wave, const Inst* inst) {
     return inst + 1;
   }
   store_lanes<kind>(access.lanes, rows, [&](int l) { return (u8*)access.addresses[l]; });
+  for_words(access, [&](u32 w, int l, u64 address) {
+    memcpy((u8*)address, rows + kLanes * w + l, 4);
+  });
   return inst + 1;
 }
 
@@ -286,7 +349,7 @@ const Inst* memory_store(Wave& wave, const Inst* inst) {
 template <Mode mode, Kind kind>
 const Inst* memory_load_lds(Wave& wave, const Inst* inst) {
   Access access;
-  if (!locate<mode>(wave, inst, access, size_of(kind), false)) return nullptr;
+  if (!locate<mode>(wave, inst, access, size_of(kind), false, by_words(kind))) return nullptr;
   const u32 step = std::max(4u, size_of(kind));
   Row targets;
   const u32 base = (wave.scalars[kM0] & 0x3ffff) + inst->imm;
@@ -294,6 +357,7 @@ const Inst* memory_load_lds(Wave& wave, const Inst* inst) {
   if (!check_lds(wave, inst, targets.words, wave.exec(), step)) return nullptr;
   alignas(64) u32 rows[4 * kLanes] = {};
   load_lanes<kind>(access.lanes, rows, [&](int l) { return (const u8*)access.addresses[l]; });
+  load_words(access, rows);
   constexpr Kind stored = is_words(kind) ? kind : Kind::kWords1;
   store_lanes<stored>(wave.exec(), rows, [&](int l) { return wave.lds + targets.words[l]; });
   return inst + 1;
@@ -316,7 +380,7 @@ const Inst* memory_atomic(Wave& wave, const Inst* inst) {
   const bool wide = inst->flags & 0x100, returns = inst->flags & 0x200;
   const u32 size = wide ? 8 : 4;
   Access access;
-  if (!locate<mode>(wave, inst, access, size, true)) return nullptr;
+  if (!locate<mode>(wave, inst, access, size, true, false)) return nullptr;
   if (wave.accounts && mode != Mode::kScratch) {
     wave.accounts->atomics.add(access.addresses, access.lanes, wave.accounts->base);
   }
