@@ -16,8 +16,9 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from benchmarks.figures import BenchmarkEntry, FigureInterval, Subject
+from benchmarks.figures import RESULTS, BenchmarkEntry, FigureInterval, Subject, load_benchmarks
 from benchmarks.renewal import MACHINE, NewEntry, entry_maker, rounded, store
+from benchmarks.seeds import DIFFERENCE, beside_other_seeds, seed_part
 from kernel_gym.analysis.estimators import Estimate, paired, ratio
 from kernel_gym.commands.common import one_line_errors
 from kernel_gym.executors import make_executor
@@ -51,7 +52,8 @@ def writer(
 ) -> None:
     """Compute the figures of a run that writes kernels.
 
-    Of a run of writer_gpu.toml it also writes the page of samples.
+    Figures of other seeds are kept. Of a run of writer_gpu.toml with seed 0 it also writes the
+    page of samples.
 
     Example: python -m benchmarks writer runs/writer_cpu
     """
@@ -64,14 +66,22 @@ def writer(
             if (run / phase / REPLIES).exists()
         }
         defaults = default_scores(run, config, sorted(held_out), workers)
-        subject = f"training-{name.replace('_', '-')}"
-        results = figures(replies, defaults, entry_maker(subject, machine), name)
-        store(subject, results)
-    if name == GPU:
+        subject, seed = f"training-{name.replace('_', '-')}", config["seed"]
+        new_entry = entry_maker(subject, machine)
+        results = figures(replies, defaults, new_entry, name, seed)
+        stored = load_benchmarks(RESULTS).subjects.get(subject)
+        others = stored.entries if stored else ()
+        store(subject, beside_other_seeds(results, others, prefix_of(name), new_entry))
+    if name == GPU and not seed:
         last = list(replies)[-1]
         PAGE.write_text(samples_page(replies[last], _PHASES[last], samples), encoding="utf-8")
     for entry in results.entries:
         typer.echo(f"{entry.metric}: {entry.value} {entry.unit} {entry.interval or ''}")
+
+
+def prefix_of(name: str) -> str:
+    """Returns what the identifiers of a configuration's figures begin with."""
+    return name.replace("_", "-")
 
 
 def default_scores(
@@ -97,6 +107,7 @@ def figures(
     defaults: dict[str, Scored],
     new_entry: NewEntry,
     name: str = CPU,
+    seed: int = 0,
 ) -> Subject:
     """Returns the figures of the checkpoints.
 
@@ -105,13 +116,17 @@ def figures(
         defaults: The evaluation of the default kernel of each held-out task.
         new_entry: Makes an entry of this subject.
         name: The configuration of the run.
+        seed: The seed of the run.
     """
     train = f"kernel-gym train kernel_gym/training/configs/{name}.toml"
+    seeded = f" --seed {seed} --out runs/{name}" if seed else ""
     named = "" if name == CPU else f" --name {name}"
-    command = f"{train}; python -m benchmarks writer runs/{name}{named}"
+    command = f"{train}{seeded}; python -m benchmarks writer runs/{name}{named}"
 
-    def entry_of(id: str, **fields: Any) -> BenchmarkEntry:
-        return new_entry(id=f"{name.replace('_', '-')}-{id}", command=command, **fields)
+    def entry_of(id: str, metric: str, **fields: Any) -> BenchmarkEntry:
+        named = f"{prefix_of(name)}-{seed_part(seed)}{id}"
+        metric = f"{metric}, seed {seed}" if seed else metric
+        return new_entry(id=named, metric=metric, command=command, **fields)
 
     entries: list[BenchmarkEntry] = []
     for phase, rows in replies.items():
@@ -188,7 +203,7 @@ def estimate_entry(
         id=name,
         metric=metric,
         value=rounded(estimate.value, 3),
-        unit=unit or "difference",
+        unit=unit or DIFFERENCE,
         interval=interval,
         clock=clock,
     )

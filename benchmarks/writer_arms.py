@@ -9,17 +9,24 @@ from __future__ import annotations
 
 import json
 import re
-import statistics
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 import typer
 
-from benchmarks.figures import RESULTS, BenchmarkEntry, FigureInterval, Subject, load_benchmarks
+from benchmarks.figures import RESULTS, BenchmarkEntry, Subject, load_benchmarks
 from benchmarks.marks import filled
-from benchmarks.renewal import MACHINE, NewEntry, entry_maker, rounded, store
+from benchmarks.renewal import MACHINE, NewEntry, entry_maker, store
+from benchmarks.seeds import (
+    ALL_SEEDS,
+    beside_other_seeds,
+    metric_of,
+    name_of,
+    seed_of,
+    seed_part,
+)
 from benchmarks.writer import (
     bound,
     by_task,
@@ -56,8 +63,7 @@ _VALUES = {
 }
 _RISES = {"right": ("Correct on all shapes", right), "reward": ("Mean reward", reward)}
 _SPEEDS = {"shown": "speedup", "new": "unseen_speedup"}
-_SEED = re.compile(r"transfer-(?:seed-(?P<seed>\d+)-)?(?P<name>.+)")
-_ALL_SEEDS = "all-seeds"
+_PREFIX = "transfer"
 PAGE = Path("docs/training-writer.md")
 _SHOWN = re.compile(r".*-(right|bound|speed-new|right-gain|right-rise|reward-rise)")
 """Figures that the page shows; the results have more."""
@@ -86,7 +92,8 @@ def writer_arms(
         new_entry = entry_maker(SUBJECT, machine)
         results = figures(first, replies, defaults, new_entry, configs[0]["seed"])
         stored = load_benchmarks(RESULTS).subjects.get(SUBJECT)
-        store(SUBJECT, beside_other_seeds(results, stored.entries if stored else (), new_entry))
+        others = stored.entries if stored else ()
+        store(SUBJECT, beside_other_seeds(results, others, _PREFIX, new_entry))
         text = arms_page(
             PAGE.read_text(encoding="utf-8"), load_benchmarks(RESULTS).subjects[SUBJECT]
         )
@@ -128,10 +135,9 @@ def figures(
         new_entry: Makes an entry of this subject.
         seed: The seed of the runs, of the corpus and of SFT too.
     """
-    of_seed = f"seed-{seed}-" if seed else ""
 
     def entry_of(id: str, metric: str, **fields: Any) -> BenchmarkEntry:
-        named = f"transfer-{of_seed}{id.replace('_', '-')}"
+        named = f"{_PREFIX}-{seed_part(seed)}{id.replace('_', '-')}"
         metric = f"{metric}, seed {seed}" if seed else metric
         return new_entry(id=named, metric=metric, command=COMMAND, **fields)
 
@@ -153,42 +159,6 @@ def figures(
     return Subject(title=_TITLE, entries=tuple(entries))
 
 
-def beside_other_seeds(
-    results: Subject, stored: Iterable[BenchmarkEntry], new_entry: NewEntry
-) -> Subject:
-    """Returns the figures of one seed with those of others, and the mean difference over seeds."""
-    seeds = {_seed_of(entry) for entry in results.entries}
-    kept = [e for e in stored if _seed_of(e) not in seeds and _ALL_SEEDS not in e.id]
-    entries = sorted((*kept, *results.entries), key=_seed_of)
-    return results.model_copy(update={"entries": (*entries, *_over_seeds(entries, new_entry))})
-
-
-def _over_seeds(entries: Iterable[BenchmarkEntry], new_entry: NewEntry) -> Iterator[BenchmarkEntry]:
-    differences: dict[str, list[BenchmarkEntry]] = {}
-    for entry in entries:
-        if entry.id.endswith(("-gain", "-rise")) and (named := _SEED.fullmatch(entry.id)):
-            differences.setdefault(named["name"], []).append(entry)
-    for name, own in differences.items():
-        values = sorted(float(entry.value or 0) for entry in own)
-        if len(values) > 1:
-            kind = f"range of {len(values)} seeds"
-            ends = rounded(values[0], 3), rounded(values[-1], 3)
-            yield new_entry(
-                id=f"transfer-{_ALL_SEEDS}-{name}",
-                metric=f"{own[0].metric.partition(', seed')[0]}, mean over seeds",
-                value=rounded(statistics.fmean(values), 3),
-                unit=own[0].unit,
-                interval=FigureInterval(low=ends[0], high=ends[1], kind=kind),
-                clock="none",
-                command=COMMAND,
-            )
-
-
-def _seed_of(entry: BenchmarkEntry) -> int:
-    named = _SEED.fullmatch(entry.id)
-    return int(named["seed"] or 0) if named else 0
-
-
 def arms_page(text: str, subject: Subject) -> str:
     """Returns the page with a new table: a row for each figure, a column for each seed.
 
@@ -199,19 +169,17 @@ def arms_page(text: str, subject: Subject) -> str:
     Raises:
         InputError: The page lacks its mark.
     """
-    seeds = sorted({_seed_of(entry) for entry in subject.entries})
+    seeds = sorted({seed_of(entry) for entry in subject.entries})
     rows: dict[str, dict[str, BenchmarkEntry]] = {}
     for entry in subject.entries:
-        named = _SEED.fullmatch(entry.id)
-        assert named is not None  # all ids are made here
-        name = named["name"].removeprefix(f"{_ALL_SEEDS}-")
-        column = "mean" if name != named["name"] else f"seed {_seed_of(entry)}"
+        name = name_of(entry, _PREFIX)
+        column = "mean" if ALL_SEEDS in entry.id else f"seed {seed_of(entry)}"
         if _SHOWN.fullmatch(name):
             rows.setdefault(name, {})[column] = entry
     columns = [*(f"seed {seed}" for seed in seeds), "mean"]
     lines = [f"| | {' | '.join(columns)} |", "|---" * (len(columns) + 1) + "|"]
     for row in rows.values():
-        metric = next(iter(row.values())).metric.partition(", seed")[0]
+        metric = metric_of(next(iter(row.values())))
         cells = [_cell(row[column]) if column in row else "" for column in columns]
         lines.append(f"| {metric} | {' | '.join(cells)} |")
     return filled(PAGE, text, SUBJECT, COMMAND, "\n".join(lines) + "\n")

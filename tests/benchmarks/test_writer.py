@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import writer_arms
+from benchmarks import seeds, writer_arms
 from benchmarks.figures import BenchmarkEntry, load_benchmarks
 from benchmarks.writer import figures, samples_page
 from kernel_gym.errors import InputError
@@ -101,10 +101,10 @@ def test_seeds_stand_beside_each_other_with_their_mean():
         arms = {"unpaid": unpaid, "each_step": each}
         return writer_arms.figures(none, arms, defaults, new_entry, seed)
 
-    first = writer_arms.beside_other_seeds(of(0, none), (), new_entry)
+    first = seeds.beside_other_seeds(of(0, none), (), "transfer", new_entry)
     assert not [e for e in first.entries if "seed" in e.id]
-    both = writer_arms.beside_other_seeds(of(1, half), first.entries, new_entry)
-    again = writer_arms.beside_other_seeds(of(1, half), both.entries, new_entry)
+    both = seeds.beside_other_seeds(of(1, half), first.entries, "transfer", new_entry)
+    again = seeds.beside_other_seeds(of(1, half), both.entries, "transfer", new_entry)
     assert again == both
     figure = {e.id.removeprefix("transfer-"): e for e in both.entries}
     assert float(figure["each-step-right-gain"].value) == 1.0
@@ -112,6 +112,24 @@ def test_seeds_stand_beside_each_other_with_their_mean():
     mean = figure["all-seeds-each-step-right-gain"]
     assert float(mean.value) == 0.75
     assert (float(mean.interval.low), float(mean.interval.high)) == (0.5, 1.0)
+
+
+def test_runs_of_a_configuration_stand_beside_each_other_too():
+    wrong = [reply(task, Outcome.UNSEEN_FAILED, Stage.UNSEEN) for task in TASKS]
+    right = [reply(task, Outcome.PASSED, Stage.DONE, 4.0) for task in TASKS]
+    defaults = {task: Scored(task, "", passing(2.0, 1.0, task), 0.3, 0.0, False) for task in TASKS}
+
+    def of(seed, after):
+        return figures({"sft": wrong, "final": after}, defaults, new_entry, "writer_gpu", seed)
+
+    first = seeds.beside_other_seeds(of(0, right), (), "writer-gpu", new_entry)
+    both = seeds.beside_other_seeds(of(2, wrong), first.entries, "writer-gpu", new_entry)
+    figure = {entry.id.removeprefix("writer-gpu-"): entry for entry in both.entries}
+    assert float(figure["final-right"].value) == 1.0
+    assert float(figure["seed-2-final-right"].value) == 0.0
+    assert figure["seed-2-final-right"].metric.endswith(", seed 2")
+    assert "--seed 2" in figure["seed-2-final-right"].command
+    assert float(figure["all-seeds-grpo-accuracy"].value) == 0.5
 
 
 @pytest.mark.parametrize(
