@@ -52,8 +52,8 @@ def writer(
 ) -> None:
     """Compute the figures of a run that writes kernels.
 
-    Figures of other seeds are kept. Of a run of writer_gpu.toml with seed 0 it also writes the
-    page of samples.
+    Figures of other seeds are kept. It writes the page of samples too, from a run of
+    writer_gpu.toml with seed 0.
 
     Example: python -m benchmarks writer runs/writer_cpu
     """
