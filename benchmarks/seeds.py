@@ -26,8 +26,8 @@ def seed_part(seed: int) -> str:
 
 def seed_of(entry: BenchmarkEntry) -> int:
     """Returns the seed of a figure's run."""
-    found = _SEED.search(entry.id)
-    return int(found[1]) if found else 0
+    seed = _SEED.search(entry.id)
+    return int(seed[1]) if seed else 0
 
 
 def metric_of(entry: BenchmarkEntry) -> str:
