@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 import torch
@@ -32,7 +34,7 @@ def _seed():
 
 
 def go(engine, function, grid, values, warps=4, stages=2, **constants):
-    """Compile with types from the values and launch, with an audit."""
+    """Compile with types from the values and launch, with an audit. Returns the text."""
     types = [
         NAMES[v.dtype] if torch.is_tensor(v) else "fp32" if isinstance(v, float) else "i32"
         for v in values
@@ -44,7 +46,8 @@ def go(engine, function, grid, values, warps=4, stages=2, **constants):
         if isinstance(value, int) and value % 16 == 0
     )
     text, shared = compiled(function, types, warps, stages, multiples, **constants)
-    return run(engine, text, grid, values, shared=shared, block=(64 * warps,), audit=True)
+    run(engine, text, grid, values, shared=shared, block=(64 * warps,), audit=True)
+    return text
 
 
 def close(actual, wanted, tolerance):
@@ -155,15 +158,32 @@ def scaled_operand(kind, shape, axis):
     ("left", "right"), [("e4m3", "e5m2"), ("e5m2", "e4m3"), ("e2m1", "e4m3"), ("e2m1", "e2m1")]
 )
 def test_scaled_matmul(engine, left, right):
-    m, n, k = 32, 32, 64
+    scaled_matmul_is_right(engine, left, right, (32, 32, 64))
+
+
+@pytest.mark.skipif(
+    numbers(triton.__version__) < (3, 8), reason="Triton before 3.8 cannot compile such a product"
+)
+@pytest.mark.parametrize("size", [(64, 64, 256), (128, 128, 64)])
+@pytest.mark.parametrize("left", ["e4m3", "e5m2", "e2m1"])
+@pytest.mark.parametrize("right", ["e4m3", "e5m2", "e2m1"])
+def test_scaled_matmul_by_the_instructions_of_gfx950(engine, left, right, size):
+    text = scaled_matmul_is_right(engine, left, right, size, arch="gfx950")
+    assert re.search(r"v_mfma_scale_f32_(16x16x128|32x32x64)_f8f6f4", text)
+
+
+def scaled_matmul_is_right(engine, left, right, size, **target):
+    """Runs a product of drawn factors and scales; returns the assembler text of its kernel."""
+    m, n, k = size
     (a, x), (b, y) = scaled_operand(left, (m, k), 1), scaled_operand(right, (k, n), 0)
     sa, sb = (torch.randint(124, 131, (size, k // 32), dtype=torch.uint8) for size in (m, n))
     out = torch.zeros(m, n)
     packs = {"PA": 2 if left == "e2m1" else 1, "PB": 2 if right == "e2m1" else 1}
     shape = {"LEFT": left, "RIGHT": right, "M": m, "N": n, "K": k}
-    go(engine, kernels.scaled_matmul, (1,), [a, b, sa, sb, out], **packs, **shape)
+    text = go(engine, kernels.scaled_matmul, (1,), [a, b, sa, sb, out], **packs, **shape, **target)
     wide = [torch.exp2(s.double() - 127).repeat_interleave(32, 1) for s in (sa, sb)]
     close(out, (x * wide[0]) @ (y * wide[1].T), 1e-2)
+    return text
 
 
 def philox(counter, seed):

@@ -37,6 +37,22 @@ void unpack(float* out, const u32* rows, u32 type, int count) {
   }
 }
 
+void unpack_operand(float* out, const u32* rows, u32 type, Shape shape) {
+  constexpr int kHalf = 16;
+  if (shape.per_lane() != 2 * kHalf || type >= small::kFormats || small::kBits[type] != 8) {
+    return unpack(out, rows, type, shape.per_lane());
+  }
+  alignas(64) float elements[kMaxElements * kLanes];
+  unpack(elements, rows, type, shape.per_lane());
+  for (int e = 0; e < 2 * kHalf; e++) {
+    for (int g = 0; g < kLanes / shape.m; g++) {
+      const int k = (e < kHalf ? 0 : shape.k / 2 - kHalf) + kHalf * g + e;
+      memcpy(out + kLanes * (k % (2 * kHalf)) + shape.m * (k / (2 * kHalf)),
+             elements + kLanes * e + shape.m * g, shape.m * sizeof(float));
+    }
+  }
+}
+
 void unpack_i8(i32* out, const u32* rows, int count) {
   for (int e = 0; e < count; e++) {
     for (int l = 0; l < kLanes; l++) {
@@ -161,20 +177,20 @@ void multiply_float(const float* a, const float* b, const Inst* inst, Shape shap
 const Inst* mfma_float(Wave& wave, const Inst* inst) {
   const Shape shape = shape_of(inst);
   alignas(64) float a[kMaxElements * kLanes], b[kMaxElements * kLanes];
-  unpack(a, direct(wave, inst->src[0]), shape.a_type, shape.per_lane());
-  unpack(b, direct(wave, inst->src[1]), shape.b_type, shape.per_lane());
+  unpack_operand(a, direct(wave, inst->src[0]), shape.a_type, shape);
+  unpack_operand(b, direct(wave, inst->src[1]), shape.b_type, shape);
   multiply_float(a, b, inst, shape, addend_of(wave, inst->src[2], 1), wave.regs + inst->dst);
   return inst + 1;
 }
 REGISTER(mfma_float, mfma_float);
 
-// v_mfma_scale_*: a scale byte a lane for its 32 elements. src[3]: scales of A; dst2: row of the
+// v_mfma_scale_*: a scale byte a lane, for the 32 values of k that begin at 32 (lane / M). src[3]: scales of A; dst2: row of the
 // scales of B.
 const Inst* mfma_scaled(Wave& wave, const Inst* inst) {
   const Shape shape = shape_of(inst);
   alignas(64) float a[kMaxElements * kLanes], b[kMaxElements * kLanes];
-  unpack(a, direct(wave, inst->src[0]), shape.a_type, shape.per_lane());
-  unpack(b, direct(wave, inst->src[1]), shape.b_type, shape.per_lane());
+  unpack_operand(a, direct(wave, inst->src[0]), shape.a_type, shape);
+  unpack_operand(b, direct(wave, inst->src[1]), shape.b_type, shape);
   const Scales scales = scales_of(inst);
   const u32* b_scales = wave.bases[scales.b_space] + inst->dst2;
   apply_scale(a, shape.per_lane(), direct(wave, inst->src[3]), scales.a_byte);

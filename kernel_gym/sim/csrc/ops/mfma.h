@@ -1,7 +1,8 @@
 // Shapes, operand layouts and unpacking, for all matrix instructions.
 //
 // Layouts: with M rows and kpl = K * M * blocks / 64 elements a lane, A's row is lane % M and its
-// k is kpl * (lane / M) + element (B alike by columns). Results: 32x32: column lane % 32, row
+// k is kpl * (lane / M) + element (B alike by columns); 32 elements of 8 bits are two halves, of
+// which the first begins at k = 16 (lane / M) and the second K / 2 later. Results: 32x32: column lane % 32, row
 // 8 (r / 4) + 4 (lane / 32) + r % 4; 16x16: column lane % 16, row 4 (lane / 16) + r.
 #pragma once
 
@@ -113,6 +114,8 @@ SIM_INLINE Cell cell_of(const Shape& shape, int block, int index, int k) {
 
 // `count` elements of every lane as f32: out[64 * element + lane].
 void unpack(float* out, const u32* rows, u32 type, int count);
+// Unpacks A or B: element `e` of lane `l` becomes that of k = per_lane * (l / M) + e.
+void unpack_operand(float* out, const u32* rows, u32 type, Shape shape);
 void unpack_i8(i32* out, const u32* rows, int count);
 
 // Multiplies the elements by the scales of their lanes: 2^(byte - 127), NaN for 255.

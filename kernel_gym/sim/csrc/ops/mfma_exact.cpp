@@ -152,8 +152,8 @@ const Inst* mfma_published(Wave& wave, const Inst* inst) {
   const Shape shape = shape_of(inst);
   const Broadcast broadcast = broadcast_of(inst);
   alignas(64) float a[kMaxElements * kLanes], b[kMaxElements * kLanes];
-  unpack(a, direct(wave, inst->src[0]), shape.a_type, shape.per_lane());
-  unpack(b, direct(wave, inst->src[1]), shape.b_type, shape.per_lane());
+  unpack_operand(a, direct(wave, inst->src[0]), shape.a_type, shape);
+  unpack_operand(b, direct(wave, inst->src[1]), shape.b_type, shape);
   const Addend c = addend_of(wave, inst->src[2], 1);
   alignas(64) u32 out[32 * kLanes];
   for (int r = 0; r < shape.results(); r++) {
