@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import random
+import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -41,6 +42,8 @@ _RIGHT = frozenset({Outcome.PASSED, Outcome.INVALID_TIMING})
 _FASTER = 1.02
 """Least ratio of speedups that counts as faster; below it lies the reward's own tolerance."""
 _PHASES = {START: "after SFT", FINAL: "after GRPO"}
+_OF_EACH_SEED = re.compile(r".*-(right|bound|speed-new|accuracy|reward)")
+"""Figures that are stored for other seeds than 0, too."""
 
 
 def writer(
@@ -140,6 +143,8 @@ def figures(
             entries.append(
                 estimate_entry(entry_of, f"grpo-{what}", metric, "", gain, paired_tasks=True)
             )
+    if seed:
+        entries = [entry for entry in entries if _OF_EACH_SEED.fullmatch(entry.id)]
     title = f"A policy that writes whole kernels, from nothing ({name}.toml)"
     return Subject(title=title, entries=tuple(entries))
 
