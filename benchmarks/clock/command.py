@@ -183,15 +183,7 @@ def _folds(
 
 def _show(report: dict[str, Any]) -> None:
     title = f"timing model {report['timing_model']}, Triton {report['triton']}"
-    numbers = ("points", *(header for header, _ in _COLUMNS.values()))
-    table = folding_table("family", *numbers, right=numbers, title=title)
-    for family, figures in report["families"].items():
-        cells = [
-            "" if figures[name] is None else style.format(figures[name])
-            for name, (_, style) in _COLUMNS.items()
-        ]
-        table.add_row(family, str(figures["points"]), *cells)
-    console.print(table)
+    _print_table(title, report["families"], _COLUMNS)
     console.print(
         "far: times above two floors, which have a factor. ratio: modelled over measured. spread: "
         "median factor between the ratio of a point and that of its family. factor: median miss "
@@ -215,15 +207,7 @@ def _show(report: dict[str, Any]) -> None:
 
 
 def _show_folds(folds: dict[str, Any]) -> None:
-    numbers = ("points", *(header for header, _ in _FOLD_COLUMNS.values()))
-    table = folding_table("family", *numbers, right=numbers, title="whole kernels held out")
-    for family, figures in folds.items():
-        cells = [
-            "" if figures[name] is None else style.format(figures[name])
-            for name, (_, style) in _FOLD_COLUMNS.items()
-        ]
-        table.add_row(family, str(figures["points"]), *cells)
-    console.print(table)
+    _print_table("whole kernels held out", folds, _FOLD_COLUMNS)
     console.print(
         "Five folds by kernel name. factor: median miss after the correction of the other folds. "
         "stated: share within the factor that verdicts state, without a correction. interval: of "
@@ -231,3 +215,15 @@ def _show_folds(folds: dict[str, Any]) -> None:
         "least four; apart: of those whose times differ by at least 2x. refused: uncalibrated; "
         "else: if the chip were the compared one."
     )
+
+
+def _print_table(title: str, families: dict[str, Any], columns: dict[str, tuple[str, str]]) -> None:
+    numbers = ("points", *(header for header, _ in columns.values()))
+    table = folding_table("family", *numbers, right=numbers, title=title)
+    for family, figures in families.items():
+        cells = [
+            "" if figures[name] is None else style.format(figures[name])
+            for name, (_, style) in columns.items()
+        ]
+        table.add_row(family, str(figures["points"]), *cells)
+    console.print(table)

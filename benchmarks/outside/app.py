@@ -13,6 +13,7 @@ import typer
 
 from benchmarks.outside import suites
 from benchmarks.outside.cases import SEED
+from benchmarks.outside.program import Program
 from benchmarks.outside.table import failure_table, suite_table, write_into
 from kernel_gym.commands.common import JsonOption, note, one_line_errors, print_json
 from kernel_gym.errors import InputError
@@ -86,7 +87,7 @@ def outside(
 
 
 def _results(
-    programs: Sequence[suites.Program], settings: Any, limits: Any, jobs: int
+    programs: Sequence[Program], settings: Any, limits: Any, jobs: int
 ) -> Iterator[dict[str, Any]]:
     """Yields the record of each program when it has ended."""
     from benchmarks.outside.run import run_program
@@ -146,7 +147,7 @@ def _read(out: Path) -> dict[str, dict[str, Any]]:
 
 
 def _is_chosen(
-    program: suites.Program,
+    program: Program,
     only: list[str] | None,
     records: Mapping[str, Mapping[str, Any]],
     again: bool,

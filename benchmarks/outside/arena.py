@@ -9,12 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import yaml
 
-if TYPE_CHECKING:
-    from benchmarks.outside.suites import Program
+from benchmarks.outside.program import Program
 
 CATEGORIES = ("flydsl2flydsl", "torch2flydsl", "triton2flydsl")
 """The categories whose target is FlyDSL."""
@@ -86,8 +85,6 @@ def written_candidate(task: str) -> Path | None:
 def _program(
     checkout: Path, folder: Path, suite: str, command: str, candidate: Path | None = None
 ) -> Program:
-    from benchmarks.outside.suites import Program
-
     described = (folder / "config.yaml").read_text(encoding="utf-8")
     config = yaml.safe_load(described)
     harness = (folder / HARNESS).read_text(encoding="utf-8")

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.outside import cases
+from benchmarks.outside.program import Program
 from benchmarks.outside.reasons import MAX_REASON_CHARACTERS, reason_of
-from benchmarks.outside.suites import Program
 from kernel_gym.inert import inert_line
 from kernel_gym.programs.audit_findings import audit_findings
 from kernel_gym.programs.command import CommandEnd, CommandError, run_command
