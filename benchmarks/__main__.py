@@ -21,6 +21,7 @@ from benchmarks import (
     tasks_page,
     writer,
     writer_arms,
+    writer_keys,
     writer_retries,
 )
 from benchmarks.clock.command import clock
@@ -63,6 +64,7 @@ app.command()(recording.recording)
 app.command()(installation.installation)
 app.command()(writer.writer)
 app.command()(writer_arms.writer_arms)
+app.command()(writer_keys.writer_keys)
 app.command()(writer_retries.writer_retries)
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@
 
 The kernels are judged on that GPU first. Models have four layers of width 2048 and random weights;
 prefill takes two prompts of 2048 tokens, decoding 64 tokens of two sequences. A table is printed,
-and FOLDER has the results. There are no stored figures yet.
+and FOLDER has the results.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from collections import defaultdict
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -134,28 +135,33 @@ def result_of(device: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
 def table(result: dict[str, Any]) -> str:
     """Returns the results as a table in Markdown."""
     phases = [phase for row in result["rows"] for phase in row.get("phases", ())]
-    predicted = [phase for phase in phases if phase["predicted_gain"] is not None]
-    near = sum(abs(phase["gain"] - phase["predicted_gain"]) <= POINTS for phase in predicted)
+    predicted: dict[str, list[bool]] = defaultdict(list)
+    for phase in phases:
+        if (gain := phase["predicted_gain"]) is not None:
+            predicted[phase["name"]].append(abs(phase["gain"] - gain) <= POINTS)
+    near = ", ".join(f"{sum(own)} of {len(own)} ({name})" for name, own in predicted.items())
     replaced = [row for row in result["rows"] if row.get("replaced")]
     lines = [
         f"{result['gpu']}, {result['date']}. Predicted and measured gain differ by at most five "
-        f"points in {near} of {len(predicted)} phases. {sum(r['parity'] for r in replaced)} of "
+        f"points in {near}. {sum(r['parity'] for r in replaced)} of "
         f"{len(replaced)} models have parity.",
         "",
-        "| model | package | share | alone | predicted | prefill | decode: share | alone | "
-        "predicted | decode | parity |",
-        "|---|---|--:|--:|--:|--:|--:|--:|--:|--:|---|",
+        "| model | package | parity | phase | share | alone | predicted | measured |",
+        "|---|---|---|---|--:|--:|--:|--:|",
     ]
-    return "\n".join([*lines, *(_line(row) for row in result["rows"])]) + "\n"
+    return "\n".join([*lines, *(line for row in result["rows"] for line in _lines(row))]) + "\n"
 
 
-def _line(row: dict[str, Any]) -> str:
+def _lines(row: dict[str, Any]) -> list[str]:
     name = f"| {row['model']} | `{row['package']}` |"
     if not row.get("phases"):
-        return f"{name} {row.get('error') or row.get('failure') or 'not replaced'} |" + " |" * 8
-    cells = [cell for phase in row["phases"] for cell in _cells(phase)]
-    cells += [""] * (8 - len(cells))
-    return f"{name} {' | '.join(cells)} | {'yes' if row['parity'] else 'no'} |"
+        reason = row.get("error") or row.get("failure") or "not replaced"
+        return [f"{name} {reason} |" + " |" * 5]
+    name += f" {'yes' if row['parity'] else 'no'} |"
+    lines = [f"{name} {phase['name']} | {' | '.join(_cells(phase))} |" for phase in row["phases"]]
+    if row.get("uncaptured"):
+        lines.append(f"{name} not captured: {row['uncaptured']} |" + " |" * 4)
+    return lines
 
 
 def _cells(phase: dict[str, Any]) -> tuple[str, ...]:

@@ -130,6 +130,11 @@ class Training:
 
     def run_grpo(self) -> Assessment:
         """Trains from the warm start or the last checkpoint, and assesses the result."""
+        trained, tokenizer = self.train_grpo()
+        return self._keep(trained, tokenizer, self.folder / FINAL, self.config.grpo.steps)
+
+    def train_grpo(self) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+        """Trains from the warm start or the last checkpoint."""
         from transformers import AutoModelForCausalLM, AutoTokenizer
 
         tokenizer = AutoTokenizer.from_pretrained(self.folder / START, padding_side="left")
@@ -144,7 +149,7 @@ class Training:
             self.journal,
             lambda *saved: self._at_checkpoint(tokenizer, *saved),
         )
-        return self._keep(trained, tokenizer, self.folder / FINAL, self.config.grpo.steps)
+        return trained, tokenizer
 
     def _fresh(self, rows: list[CorpusRow]) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
         """The model and the tokenizer that SFT starts from."""

@@ -25,6 +25,7 @@ from kernel_gym.packages.models.build import (
     inputs_of,
     read_config,
 )
+from kernel_gym.packages.models.captured import NAME, captured_phase
 from kernel_gym.packages.models.operations import OPERATIONS, Operation
 from kernel_gym.packages.models.pretrained import ModelConfig, PretrainedModel
 from kernel_gym.packages.models.replace import replace
@@ -133,9 +134,13 @@ def compare(
         try:
             values |= _compared(replaced, inputs, device, clock, operator, decode)
         except Exception as error:  # of the model's code or the package's: a result, not a crash
-            text = (str(error).strip().splitlines() or [""])[0]
-            values["failure"] = f"{type(error).__name__}: {text}"[:300]
+            values["failure"] = _first_line(error)
     return Deployment.model_validate(values)
+
+
+def _first_line(error: Exception) -> str:
+    text = (str(error).strip().splitlines() or [""])[0]
+    return f"{type(error).__name__}: {text}"[:300]
 
 
 def _longer(model: PretrainedModel, inputs: dict[str, Tensor], device: str) -> dict[str, Tensor]:
@@ -163,10 +168,7 @@ def _replaced(
     try:
         traced = trace(model, inputs)
     except Exception as error:
-        text = (str(error).strip().splitlines() or [""])[0][:300]
-        raise ModelError(
-            f"{model.config.model_type}: does not run: {type(error).__name__}: {text}"
-        ) from None
+        raise ModelError(f"{model.config.model_type}: does not run: {_first_line(error)}") from None
     replaced = replace(model, traced, problem.name, loaded.kernel, loaded.folder, loaded.backend)
     if not replaced.sites:
         omitted = getattr(model.config, OMITTED, "")
@@ -212,6 +214,14 @@ def _compared(
         refusals += _refusals("decode", calls)
         prompt = original.shape[1] - parity.STEPS
         values["tokens"] = parity.compare_tokens(original, ours, prompt, truth, model)
+    if decode and clock.captures and not getattr(model.config, "is_encoder_decoder", False):
+        try:
+            phase, calls = captured_phase(replaced, there, operator, device)
+        except (AttributeError, RuntimeError) as error:  # of the model's code
+            values["uncaptured"] = _first_line(error)
+        else:
+            phases.append(phase)
+            refusals += _refusals(NAME, calls)
     return values | {"phases": tuple(phases), "refusals": tuple(refusals)}
 
 

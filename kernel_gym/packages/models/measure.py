@@ -48,6 +48,11 @@ class DeviceClock:
         """Whether the seconds are modelled."""
         return self.simulation is not None
 
+    @property
+    def captures(self) -> bool:
+        """Whether the device captures PyTorch's operators; the simulated one captures kernels."""
+        return self.on_gpu and not self.modelled
+
     def now(self) -> float:
         """Returns seconds since some moment, when all work of the device is done."""
         if self.on_gpu:

@@ -24,11 +24,18 @@ class ModelConfig(Protocol):
         """Returns the part for the text, which is often the configuration itself."""
 
 
+class KeysAndValues(Protocol):
+    """A cache: the keys and values of the tokens that a decoder has seen."""
+
+    layers: list[object]
+
+
 class ModelOutput(Protocol):
     """The result of a forward pass: a loss if labels were given, logits if the model has any."""
 
     loss: Tensor
     logits: Tensor
+    past_key_values: KeysAndValues
 
     def __getitem__(self, place: int) -> Tensor: ...
 

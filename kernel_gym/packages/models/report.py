@@ -79,7 +79,7 @@ class Phase(Record):
     """Times of one phase of the model, in pairs of blocks with and without the package.
 
     Attributes:
-        name: `prefill`, `decode` or `loss`.
+        name: `prefill`, `decode`, `captured decode` or `loss`.
         tokens: Tokens of one block.
         seconds: Seconds of the original, the median of all blocks.
         replaced_seconds: Seconds with the package.
@@ -149,6 +149,8 @@ class Deployment(Record):
         tokens: Greedy tokens; None if the model generates none, or nothing was replaced.
         phases: Times; empty if nothing was replaced.
         refusals: Calls of replaced places that ran the model's own code.
+        uncaptured: Why the launches of a decoded token could not be captured; empty if they were,
+            or if nothing was to be captured.
         failure: Why the model could not be compared; empty if it could.
     """
 
@@ -167,6 +169,7 @@ class Deployment(Record):
     tokens: Tokens | None = None
     phases: tuple[Phase, ...] = ()
     refusals: tuple[RefusedCalls, ...] = ()
+    uncaptured: str = ""
     failure: str = ""
 
     @property

@@ -1,0 +1,39 @@
+"""One decoded token, which can be repeated, and its launches, which a GPU captures and replays."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from kernel_gym.packages.models import build, captured, child
+
+MODELS = ("llama", "gemma2", "qwen3", "gpt2", "gpt_neox", "opt")
+needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_token_is_decoded_again_and_again_with_the_same_result(name):
+    model = build.build(build.tiny_config(name), torch.float32, "sdpa")
+    tokens = build.inputs_of(model, 2, 9)["input_ids"]
+    step = captured.one_token(model, tokens)
+    with torch.no_grad():
+        right = model(input_ids=tokens).logits[:, -1:]
+    for _ in range(3):
+        torch.testing.assert_close(step(), right, rtol=1e-4, atol=1e-5)
+
+
+@needs_gpu
+@pytest.mark.parametrize("name", MODELS)
+def test_the_launches_of_a_token_are_captured(load, name):
+    problem = "layer_norm" if name in ("gpt2", "gpt_neox", "opt") else "rms_norm"
+    deployment = child.compare(load(problem), build.tiny_config(name), "cuda", "cuda")
+    assert not deployment.uncaptured
+    phase = deployment.phases[-1]
+    assert phase.name == captured.NAME
+    assert 0 < phase.seconds < deployment.phases[1].seconds
+
+
+def test_a_device_without_captures_has_no_captured_phase(load):
+    deployment = child.compare(load("rms_norm"), build.tiny_config("llama"), "cpu", "cpu")
+    assert [phase.name for phase in deployment.phases] == ["prefill", "decode"]
+    assert not deployment.uncaptured
