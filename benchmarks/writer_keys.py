@@ -125,7 +125,7 @@ def writer_keys(
 
 
 def train(name: str, sft: Path, out: Path, workers: int) -> None:
-    """Trains one run by GRPO, without assessments; a run that was stopped goes on."""
+    """Trains one run by GRPO, without assessments; a run that was stopped continues."""
     config = config_of(name, out)
     folder = Path(config.out)
     gym, secret = config.gym, kept_secret(out / SECRET)

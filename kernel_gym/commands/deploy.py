@@ -79,6 +79,8 @@ def _show(deployment: Deployment) -> None:
     for refusal in deployment.refusals:
         calls = f"{refusal.calls} calls of replaced places ran the model's own code"
         lines.append(f"  {refusal.phase}: {calls}: {refusal.reason}")
+    if deployment.uncaptured:
+        lines.append(f"  a token could not be captured: {deployment.uncaptured}")
     if deployment.failure:
         lines.append(f"  the model failed: {deployment.failure}")
     lines.append(f"  parity: {'yes' if deployment.parity else 'NO'}")
