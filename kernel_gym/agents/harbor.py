@@ -162,6 +162,7 @@ def _text(name: str, task: Task, device: str) -> str:
         "VERSION": version("kernel-gym"),
         "TORCH": version("torch").partition("+")[0],  # the verifiers judge as this machine does
         "TRITON": version("triton").partition("+")[0],
+        "EXTRAS": ",".join(filter(None, ("judge", task.extra))),
         "COMPILER": _HIP_COMPILER if task.language == "hip" else "",
     }
     for key, value in values.items():

@@ -19,7 +19,8 @@ from kernel_gym.tasks import get_task, task_ids
 from kernel_gym.tasks.controls.kernels import no_op
 from tests.agents.conftest import DEVICE, TASK
 
-TASKS = [get_task(name) for name in (TASK, "torch2hip/rope", "instruction2triton/softmax")]
+NAMES = (TASK, "torch2hip/rope", "instruction2triton/softmax", "flydsl2flydsl/softmax")
+TASKS = [get_task(name) for name in NAMES]
 
 
 @pytest.fixture
@@ -79,6 +80,7 @@ def test_a_folder_has_what_the_schema_asks_for(tmp_path):
             dockerfile = (folder / place / "Dockerfile").read_text()
             assert ("clang-19" in dockerfile) == (task.language == "hip")
             assert dockerfile.startswith("FROM python:3.12-slim-bookworm\n")  # has those packages
+            assert ("kernel-gym[judge,flydsl]==" in dockerfile) == (task.written_in == "flydsl")
             assert "@" not in dockerfile
         assert "unseen" not in (folder / "environment/workspace/check").read_text()
         assert "@" not in (folder / "tests/test.sh").read_text().replace('"$@"', "")
