@@ -7,12 +7,12 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from types import ModuleType
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from kernel_gym.packages.models.operations import Operation
 from kernel_gym.packages.models.parity import GREEDY, STEPS
@@ -20,6 +20,9 @@ from kernel_gym.packages.models.pretrained import PretrainedModel
 from kernel_gym.packages.models.report import Phase
 from kernel_gym.packages.models.sites import Replaced
 
+Layers = Mapping[nn.Module, Callable[..., object]]
+"""Replaced modules, each with the forward method of its layer."""
+NO_LAYERS: Layers = {}
 MODELLED_PAIRS = 2
 """Modelled times are the same each time; the second pair shows it."""
 MEASURED_PAIRS = 6
@@ -71,23 +74,49 @@ class DeviceClock:
         return statistics.median(times)
 
 
+@dataclass(frozen=True)
+class ModuleCall:
+    """A call of a replaced module: its own code and the package's layer, with the same inputs."""
+
+    module: nn.Module
+    layer: Callable[..., object]
+    arguments: tuple[object, ...]
+
+    def kept(self) -> ModuleCall:
+        """Returns the call with copies of its tensors, which nothing changes later."""
+        own = (a.detach().clone() if isinstance(a, Tensor) else a for a in self.arguments)
+        return replace(self, arguments=tuple(own))
+
+    def run_own(self) -> object:
+        """Runs the code of the module's class."""
+        return type(self.module).forward(self.module, *self.arguments)
+
+    def run_layer(self) -> object:
+        """Runs the package's layer."""
+        return self.layer(*self.arguments)
+
+
 @dataclass
 class Calls:
     """Calls of a package's operator: an example and the number for each set of shapes.
 
     Attributes:
         examples: Arguments.
+        modules: The call of the replaced module that the example is from, if it is known.
         counts: Calls.
         log: The package's count of calls that ran the model's own code, by reason.
         refused: Those of the pass that was recorded.
         recording: Whether calls are noted now.
+        module: The call of a replaced module that runs now, if any.
     """
 
     examples: dict[object, tuple[object, ...]] = field(default_factory=dict)
+    modules: dict[object, ModuleCall] = field(default_factory=dict)
     counts: dict[object, int] = field(default_factory=dict)
     log: Counter[str] = field(default_factory=Counter)
     refused: Counter[str] = field(default_factory=Counter)
     recording: bool = True
+    module: ModuleCall | None = None
 
     def restart(self) -> None:
         """Forgets what was refused before."""
@@ -106,12 +135,19 @@ class Calls:
             self.examples[key] = tuple(
                 a.detach().clone() if isinstance(a, Tensor) else a for a in arguments
             )
+            if self.module is not None:
+                self.modules[key] = self.module.kept()
         self.counts[key] = self.counts.get(key, 0) + 1
 
 
 @contextmanager
-def recorded(kernel: ModuleType) -> Iterator[Calls]:
-    """Records the calls of a package's operator by its layers, and those that it refuses."""
+def recorded(kernel: ModuleType, layers: Layers = NO_LAYERS) -> Iterator[Calls]:
+    """Records the calls of a package's operator by its layers, and those that it refuses.
+
+    Args:
+        kernel: The package.
+        layers: Replaced modules that compute the operation and nothing else, each with its layer.
+    """
     operator, calls = kernel.layers.operator, Calls(log=kernel.inputs.REFUSED)
     calls.restart()
 
@@ -119,12 +155,22 @@ def recorded(kernel: ModuleType) -> Iterator[Calls]:
         calls.add(arguments)
         return operator(*arguments)
 
+    def enter(module: nn.Module, arguments: tuple[object, ...]) -> None:
+        calls.module = ModuleCall(module, layers[module], arguments)
+
+    def leave(*_: object) -> None:
+        calls.module = None
+
+    handles = [module.register_forward_pre_hook(enter) for module in layers]
+    handles += [module.register_forward_hook(leave) for module in layers]
     kernel.layers.operator = record
     try:
         yield calls
     finally:
         calls.stop()
         kernel.layers.operator = operator
+        for handle in handles:
+            handle.remove()
 
 
 def forward_phase(
@@ -143,7 +189,7 @@ def forward_phase(
         return clock.now() - began
 
     run()
-    with replaced.package(), recorded(operator.kernel) as calls:
+    with replaced.package(), recorded(operator.kernel, operator.alone(replaced)) as calls:
         run()
     pairs = [(run(), _with_package(replaced, run)) for _ in range(clock.pairs)]
     tokens = next(iter(inputs.values())).shape[:2].numel() if "input_ids" in inputs else 0
@@ -182,7 +228,7 @@ def decode_phase(
     """Returns the times of decoding, the calls, and sequences without and with the package."""
     model = replaced.model
     original, _ = generate(model, inputs, clock)
-    with replaced.package(), recorded(operator.kernel) as calls:
+    with replaced.package(), recorded(operator.kernel, operator.alone(replaced)) as calls:
         passes = [0]
 
         def count(*_: object) -> None:
@@ -210,6 +256,10 @@ class Operator:
     kernel: ModuleType
     operation: Operation
 
+    def alone(self, replaced: Replaced) -> Layers:
+        """Returns the replaced modules with their layers, if the operation is all they compute."""
+        return replaced.layers if self.operation.alone else NO_LAYERS
+
     @torch.no_grad()
     def phase(
         self,
@@ -226,8 +276,12 @@ class Operator:
         for key, arguments in calls.examples.items():
             count = calls.counts[key]
             prepared = self.operation.prepare(*arguments)
-            plain += count * clock.time(partial(self.operation.plain, *prepared))
-            kernel += count * clock.time(partial(run, *arguments))
+            own: Callable[[], object] = partial(self.operation.plain, *prepared)
+            ours: Callable[[], object] = partial(run, *arguments)
+            if module := calls.modules.get(key):
+                own, ours = module.run_own, module.run_layer
+            plain += count * clock.time(own)
+            kernel += count * clock.time(ours)
             why = self.kernel.reason(*arguments)
             on_kernel += 0 if why else count
             reason = reason or why

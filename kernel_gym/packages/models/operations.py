@@ -25,6 +25,8 @@ class Operation:
         activation: The activation that a gated MLP must have, in fp64.
         dtype: The type of models; None for that of the package's first tensor of floats.
         tiny: Sizes and settings that tiny models need to have the operation.
+        alone: Whether a replaced module computes the operation and nothing else, so that its own
+            code is timed in place of `plain`.
     """
 
     signatures: tuple[frozenset[str], ...]
@@ -35,6 +37,7 @@ class Operation:
     functions: Mapping[str, str] = field(default_factory=dict)
     dtype: torch.dtype | None = None
     tiny: Mapping[str, object] = field(default_factory=dict)
+    alone: bool = False
 
 
 def _rms_norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
@@ -168,8 +171,10 @@ _GATED = {
     "gelu": (frozenset({"gelu", "mul"}),),
 }
 OPERATIONS: dict[str, Operation] = {
-    "rms_norm": Operation(_RMS, ("RMSNorm", "RMSNormZeroCentered"), _rms_norm),
-    "layer_norm": Operation((frozenset({"native_layer_norm"}),), ("LayerNorm",), _layer_norm),
+    "rms_norm": Operation(_RMS, ("RMSNorm", "RMSNormZeroCentered"), _rms_norm, alone=True),
+    "layer_norm": Operation(
+        (frozenset({"native_layer_norm"}),), ("LayerNorm",), _layer_norm, alone=True
+    ),
     "add_rms_norm": Operation(_RMS, (), _add_rms_norm),
     "swiglu": Operation(
         _GATED["silu"],

@@ -25,12 +25,14 @@ class Replaced:
         sites: What was found.
         turn_on: Functions that put the package in place.
         turn_off: Functions that put the original back.
+        layers: Single modules that are replaced, each with its layer's forward method.
     """
 
     model: PretrainedModel
     sites: list[Site] = field(default_factory=list)
     turn_on: list[Callable[[], None]] = field(default_factory=list)
     turn_off: list[Callable[[], None]] = field(default_factory=list)
+    layers: dict[nn.Module, Callable[..., object]] = field(default_factory=dict)
 
     @contextmanager
     def package(self) -> Iterator[PretrainedModel]:
@@ -65,3 +67,4 @@ def swap(replaced: Replaced, forwards: Sequence[tuple[nn.Module, Callable[..., o
 
     replaced.turn_on.append(on)
     replaced.turn_off.append(off)
+    replaced.layers |= dict(forwards)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
-from kernel_gym.packages.models import build, captured, child
+from kernel_gym.packages.models import build, captured, child, measure
+from kernel_gym.packages.models.operations import OPERATIONS
+from tests.packages.models.conftest import replaced_in
 
 MODELS = ("llama", "gemma2", "qwen3", "gpt2", "gpt_neox", "opt")
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
@@ -37,3 +39,23 @@ def test_a_device_without_captures_has_no_captured_phase(load):
     deployment = child.compare(load("rms_norm"), build.tiny_config("llama"), "cpu", "cpu")
     assert [phase.name for phase in deployment.phases] == ["prefill", "decode"]
     assert not deployment.uncaptured
+
+
+@pytest.mark.parametrize("name", ["gemma", "olmo2"])
+def test_a_norms_own_code_is_timed_and_not_only_its_operators(load, name):
+    inputs, replaced = replaced_in(load, "rms_norm", build.tiny_config(name))
+    operator = measure.Operator(load("rms_norm").kernel, OPERATIONS["rms_norm"])
+    layers = operator.alone(replaced)
+    with replaced.package() as model, measure.recorded(operator.kernel, layers) as calls:
+        model(**inputs)
+    assert set(calls.modules) == set(calls.examples)
+    for call in calls.modules.values():
+        assert type(call.module).__name__.endswith("RMSNorm")
+        torch.testing.assert_close(call.run_own(), call.run_layer(), rtol=2e-3, atol=2e-3)
+
+
+def test_a_module_that_computes_more_is_not_timed_for_the_operation(load):
+    _, replaced = replaced_in(load, "swiglu", build.tiny_config("llama"))
+    operator = measure.Operator(load("swiglu").kernel, OPERATIONS["swiglu"])
+    assert replaced.layers
+    assert not operator.alone(replaced)
