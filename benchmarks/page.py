@@ -67,7 +67,8 @@ writes the pages. [Recording figures](measurements.md) describes how to add a fi
 OWN_PAGES = {
     "leaderboard": "leaderboard.md",
     "leaderboard-writer": "leaderboard.md",
-    "training-transfer": "training-writer.md",
+    "training-keys": "training-experiments.md",
+    "training-transfer": "training-experiments.md",
 }
 """Subjects whose figures are on pages that say more of them."""
 _HEAD = """\

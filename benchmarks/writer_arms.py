@@ -64,7 +64,7 @@ _VALUES = {
 _RISES = {"right": ("Correct on all shapes", right), "reward": ("Mean reward", reward)}
 _SPEEDS = {"shown": "speedup", "new": "unseen_speedup"}
 _PREFIX = "transfer"
-PAGE = Path("docs/training-writer.md")
+PAGE = Path("docs/training-experiments.md")
 _SHOWN = re.compile(r".*-(right|bound|speed-new|right-gain|right-rise|reward-rise)")
 """Figures that the page shows; the results have more."""
 Replies = Mapping[str, list[CorpusRow]]

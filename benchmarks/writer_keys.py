@@ -17,6 +17,7 @@ from typing import Annotated, Any
 import typer
 
 from benchmarks.figures import BenchmarkEntry, Subject
+from benchmarks.marks import filled
 from benchmarks.renewal import MACHINE, NewEntry, entry_maker, store
 from benchmarks.writer import estimate_entry
 from kernel_gym.analysis.estimators import Estimate, paired
@@ -31,6 +32,7 @@ from kernel_gym.training.scoring import Scored, Scorer
 from kernel_gym.training.train import START, Training
 
 SUBJECT = "training-keys"
+PAGE = Path("docs/training-experiments.md")
 COMMAND = "python -m benchmarks writer-keys runs/writer_gpu/sft runs/keys"
 CONFIG = Path("kernel_gym/training/configs/writer_gpu.toml")
 GRPO = {"steps": 10, "prompts": 6, "generations": 8, "save_every": 2}
@@ -39,14 +41,14 @@ COMPARED = "kernel-opt"
 """The reward that samples are compared by."""
 VARIANTS: dict[str, tuple[str, dict[str, dict[str, object]]]] = {
     "default": ("the defaults", {}),
-    "scale-none": ("grpo.scale = 'none'", {"grpo": {"scale": "none"}}),
+    "scale-none": ('`grpo.scale = "none"`', {"grpo": {"scale": "none"}}),
     "leave-one-out": (
-        "grpo.leave_one_out = true",
+        "`grpo.leave_one_out = true`",
         {"grpo": {"scale": "none", "leave_one_out": True}},
     ),
-    "kevin": ("gym.reward = 'kevin'", {"gym": {"reward": "kevin"}}),
-    "milestones": ("gym.reward = 'cuda-agent'", {"gym": {"reward": "cuda-agent"}}),
-    "binary": ("gym.reward = 'kernelbench-fast-p'", {"gym": {"reward": "kernelbench-fast-p"}}),
+    "kevin": ('`gym.reward = "kevin"`', {"gym": {"reward": "kevin"}}),
+    "milestones": ('`gym.reward = "cuda-agent"`', {"gym": {"reward": "cuda-agent"}}),
+    "binary": ('`gym.reward = "kernelbench-fast-p"`', {"gym": {"reward": "kernelbench-fast-p"}}),
 }
 """The runs by name: how a table names them, and the keys that differ from the configuration."""
 SAMPLES = "samples"
@@ -120,6 +122,8 @@ def writer_keys(
         runs = {name: read_samples(out / name) for name in VARIANTS}
         results = figures(runs, entry_maker(SUBJECT, machine))
         store(SUBJECT, results)
+        text = keys_page(PAGE.read_text(encoding="utf-8"), results)
+        PAGE.write_text(text, encoding="utf-8")
     for entry in results.entries:
         typer.echo(f"{entry.metric}: {entry.value} {entry.unit} {entry.interval or ''}")
 
@@ -186,6 +190,35 @@ def figures(runs: Mapping[str, Mapping[str, Sequence[Sample]]], new_entry: NewEn
     metric = "Groups of samples that were all paid the same, with the defaults"
     entries.append(_entry(new_entry, "default-alike", metric, "of groups", _mean(alike)))
     return Subject(title="Keys of GRPO (writer_gpu.toml, seed 0)", entries=tuple(entries))
+
+
+def keys_page(text: str, subject: Subject) -> str:
+    """Returns the page with a new table, of one row for each run.
+
+    Args:
+        text: The page as it is.
+        subject: The figures.
+
+    Raises:
+        InputError: The page lacks its mark.
+    """
+    stored = {entry.id.removeprefix("keys-"): entry for entry in subject.entries}
+    columns = ("right", "right-gain", "reward", "reward-gain")
+    lines = [
+        "| run | correct replies | minus the defaults | mean reward | minus the defaults |",
+        "|---|---|---|---|---|",
+    ]
+    for name, (title, _) in VARIANTS.items():
+        cells = [_cell(stored.get(f"{name}-{column}")) for column in columns]
+        lines.append(f"| {title} | {' | '.join(cells)} |")
+    return filled(PAGE, text, SUBJECT, COMMAND, "\n".join(lines) + "\n")
+
+
+def _cell(entry: BenchmarkEntry | None) -> str:
+    if entry is None:
+        return ""
+    interval = entry.interval
+    return f"{entry.value} ({interval.low} to {interval.high})" if interval else f"{entry.value}"
 
 
 def _of_run(
