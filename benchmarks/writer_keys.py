@@ -42,10 +42,6 @@ COMPARED = "kernel-opt"
 VARIANTS: dict[str, tuple[str, dict[str, dict[str, object]]]] = {
     "default": ("the defaults", {}),
     "scale-none": ('`grpo.scale = "none"`', {"grpo": {"scale": "none"}}),
-    "leave-one-out": (
-        "`grpo.leave_one_out = true`",
-        {"grpo": {"scale": "none", "leave_one_out": True}},
-    ),
     "kevin": ('`gym.reward = "kevin"`', {"gym": {"reward": "kevin"}}),
     "milestones": ('`gym.reward = "cuda-agent"`', {"gym": {"reward": "cuda-agent"}}),
     "binary": ('`gym.reward = "kernelbench-fast-p"`', {"gym": {"reward": "kernelbench-fast-p"}}),
@@ -208,7 +204,8 @@ def keys_page(text: str, subject: Subject) -> str:
         "| run | correct replies | minus the defaults | mean reward | minus the defaults |",
         "|---|---|---|---|---|",
     ]
-    for name, (title, _) in VARIANTS.items():
+    for name in [id.removesuffix("-right") for id in stored if id.endswith("-right")]:
+        title = stored[f"{name}-right"].metric.partition(", ")[2].partition("; ")[0]
         cells = [_cell(stored.get(f"{name}-{column}")) for column in columns]
         lines.append(f"| {title} | {' | '.join(cells)} |")
     return filled(PAGE, text, SUBJECT, COMMAND, "\n".join(lines) + "\n")
@@ -218,7 +215,8 @@ def _cell(entry: BenchmarkEntry | None) -> str:
     if entry is None:
         return ""
     interval = entry.interval
-    return f"{entry.value} ({interval.low} to {interval.high})" if interval else f"{entry.value}"
+    ends = f" ({interval.low:.3f} to {interval.high:.3f})" if interval else ""
+    return f"{entry.value:.3f}{ends}"
 
 
 def _of_run(

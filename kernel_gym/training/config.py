@@ -111,7 +111,6 @@ class Grpo:
     feedback_chars: int = 1000
     """Most characters of the feedback on a turn that the policy reads."""
     scale: Literal["group", "batch", "none"] = "group"
-    leave_one_out: bool = False
     beta: float = 0.0
     save_every: int = 20
     vllm: Literal["off", "colocate", "server"] = "off"
@@ -164,12 +163,6 @@ class TrainConfig:
             f"a multiple of grpo.turns ({grpo.turns}) where each turn is a sample",
         )
         _expect(0 <= grpo.gamma <= 1, "grpo.gamma", grpo.gamma, "a number from 0 to 1")
-        _expect(
-            not (grpo.leave_one_out and grpo.scale != "none"),
-            "grpo.scale",
-            grpo.scale,
-            "'none' with leave_one_out: its baseline is not divided by a deviation",
-        )
         _expect(grpo.turns == 1 or grpo.vllm == "off", "grpo.vllm", grpo.vllm, "'off' with turns")
         _expect(
             grpo.starts == "given" or self.gym.prompt == "launch",

@@ -47,16 +47,12 @@ class GymReward:
 
     Args:
         scorer: Evaluates and scores submissions.
-        group: Number of samples in a group.
-        leave_one_out: Scale rewards so that their deviation from the mean of the group, which TRL
-            uses, is their deviation from the mean of the other samples:
-            `r - mean(others) = n / (n - 1) (r - mean(all))` (RLOO, Ahmadian et al., 2024).
     """
 
     __name__ = "gym"
 
-    def __init__(self, scorer: Scorer, group: int, leave_one_out: bool = False) -> None:
-        self.scorer, self.group, self.leave_one_out = scorer, group, leave_one_out
+    def __init__(self, scorer: Scorer) -> None:
+        self.scorer = scorer
 
     def __call__(
         self,
@@ -74,17 +70,12 @@ class GymReward:
             ValueError: Neither `credit` nor the trainer's state is given, so the step is unknown.
         """
         if credit is not None:
-            rewards = list(credit)
-        else:
-            episodes = [
-                Episode(get_task(name), start=source)
-                for name, source in zip(task, start or [""] * len(task), strict=True)
-            ]
-            rewards = self._score(completions, episodes, step_draw(trainer_state), log_metric)
-        if not self.leave_one_out:
-            return rewards
-        groups = [rewards[i : i + self.group] for i in range(0, len(rewards), self.group)]
-        return [value for group in groups for value in leave_one_out(group)]
+            return list(credit)
+        episodes = [
+            Episode(get_task(name), start=source)
+            for name, source in zip(task, start or [""] * len(task), strict=True)
+        ]
+        return self._score(completions, episodes, step_draw(trainer_state), log_metric)
 
     def _score(
         self,
@@ -103,18 +94,6 @@ class GymReward:
             for name, value in {**gym_metrics(scored), "gym/busy": self.scorer.busy}.items():
                 log_metric(name, value)
         return [s.reward for s in scored]
-
-
-def leave_one_out(group: Sequence[float | None]) -> list[float | None]:
-    """Rewards of a group, scaled for a baseline that leaves each sample out.
-
-    Example:
-        >>> leave_one_out([1.0, 0.0, None])
-        [2.0, 0.0, None]
-    """
-    count = sum(reward is not None for reward in group)
-    factor = count / (count - 1) if count > 1 else 1.0
-    return [None if reward is None else factor * reward for reward in group]
 
 
 def grpo(
@@ -161,7 +140,7 @@ def grpo(
     trainer = GRPOTrainer(
         model=model,
         processing_class=tokenizer,
-        reward_funcs=GymReward(scorer, options.generations, options.leave_one_out),
+        reward_funcs=GymReward(scorer),
         args=_arguments(config, folder),
         train_dataset=Dataset.from_list(rows),
         rollout_func=episodes,

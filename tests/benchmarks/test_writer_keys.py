@@ -7,6 +7,7 @@ import json
 import pytest
 
 from benchmarks import writer_keys
+from benchmarks.figures import RESULTS, load_benchmarks
 from benchmarks.renewal import entry_maker
 from benchmarks.writer_keys import VARIANTS, Sample
 from kernel_gym.errors import InputError
@@ -70,3 +71,9 @@ def test_runs_without_common_steps_are_refused():
     runs = {name: {"step-0": [Sample("t", True, 1.0, 1.0)]} for name in VARIANTS}
     with pytest.raises(InputError, match="1 steps in common"):
         writer_keys.figures(runs, entry_maker(writer_keys.SUBJECT))
+
+
+def test_the_page_shows_the_stored_figures():
+    subject = load_benchmarks(RESULTS).subjects[writer_keys.SUBJECT]
+    page = writer_keys.PAGE.read_text(encoding="utf-8")
+    assert writer_keys.keys_page(page, subject) == page

@@ -93,7 +93,6 @@ def test_tables_fill_in_what_is_not_given():
         ({"grpo": {"turns": 3}}, r"expected a multiple of grpo.turns \(3\)"),
         ({"grpo": {"turns": 2, "vllm": "colocate"}}, "'off' with turns"),
         ({"grpo": {"starts": "varied"}}, "key 'grpo.starts': found 'varied', expected 'given'"),
-        ({"grpo": {"leave_one_out": True}}, "key 'grpo.scale': found 'group', expected 'none'"),
         ({"gym": {"prompt": "short"}}, "key 'gym.prompt': found 'short', expected one of full"),
         ({"tasks": {"train": ["a"], "held_out": ["a"]}}, "expected no task that is trained on"),
         ({"tasks": {"train": ["a"]}}, "key 'tasks.held_out': found 'nothing', expected a value"),

@@ -189,7 +189,7 @@ def test_episodes_of_two_turns_train(run, executor, tmp_path, credit):
 
     folder, _ = run
     options = {"turns": 2, "gamma": 0.5, "credit": credit, "steps": 1, "feedback_chars": 40}
-    asked = config(tmp_path / "run", **options, scale="none", leave_one_out=True)
+    asked = config(tmp_path / "run", **options, scale="none")
     asked = replace(asked, lora=replace(asked.lora, rank=2), sft=replace(asked.sft, steps=0))
     asked = replace(asked, model=replace(asked.model, path=str(folder / "sft")))
     training = Training(asked, executor)

@@ -17,7 +17,7 @@ from kernel_gym.storage.secret import PUBLIC, RunSecret
 from kernel_gym.tasks import get_task
 from kernel_gym.training import scoring
 from kernel_gym.training.config import Grpo
-from kernel_gym.training.grpo import GymReward, dataset_rows, leave_one_out
+from kernel_gym.training.grpo import GymReward, dataset_rows
 from kernel_gym.training.journal import gym_metrics
 from kernel_gym.training.scoring import LEDGER, Scorer
 from tests.records import failure, passing
@@ -201,7 +201,7 @@ def test_no_training_without_a_secret(tmp_path):
 
 
 def test_a_reward_without_the_step_is_refused(tmp_path):
-    reward = GymReward(Scorer(Answers(good=GOOD), get_reward(), tmp_path), 2)
+    reward = GymReward(Scorer(Answers(good=GOOD), get_reward(), tmp_path))
     with pytest.raises(ValueError, match="trainer's state"):
         reward(completions=["good"], task=[TASK])
 
@@ -223,7 +223,7 @@ def test_metrics_count_outcomes_and_average_what_is_there(tmp_path):
 def test_the_reward_function_takes_what_trl_gives(tmp_path):
     logged = {}
     executor = Answers(good=GOOD, bad=BAD)
-    reward = GymReward(Scorer(executor, get_reward(), tmp_path), 2)
+    reward = GymReward(Scorer(executor, get_reward(), tmp_path))
     chats = [[{"role": "assistant", "content": text}] for text in ("good", "bad")]
     rewards = reward(
         completions=chats,
@@ -248,21 +248,11 @@ def test_an_edit_is_rewarded_as_one_of_the_start_that_its_prompt_shows(tmp_path)
     with pytest.raises(ValueError, match=r"triton2triton/gelu' has no launch with BLOCK"):
         dataset_rows(["triton2triton/gelu"], prompt, options)
     executor = Answers(**{given.replace("=256", "=2048"): GOOD})
-    reward = GymReward(Scorer(executor, get_reward(), tmp_path), 2)
+    reward = GymReward(Scorer(executor, get_reward(), tmp_path))
     reply = "<<<<<<< SEARCH\nBLOCK=64\n=======\nBLOCK=2048\n>>>>>>> REPLACE\n"
     starts = [given.replace("=256", "=64"), given]
     assert reward([reply, reply], [EDITED] * 2, starts, trainer_state=STATE)[0] > 0.15
     assert executor.asked[1].startswith("# edit 1: 'BLOCK=64' occurs 0 times")
-
-
-def test_leave_one_out_is_the_deviation_from_the_mean_of_the_others():
-    group = [0.1, 0.4, 1.0]
-    scaled = leave_one_out(group)
-    mean = sum(scaled) / 3
-    for i, value in enumerate(group):
-        others = [v for j, v in enumerate(group) if j != i]
-        assert scaled[i] - mean == pytest.approx(value - sum(others) / 2)
-    assert leave_one_out([None, 0.5]) == [None, 0.5]
 
 
 def test_a_resumed_run_evaluates_again_what_was_judged_by_other_texts(tmp_path, monkeypatch):
