@@ -22,38 +22,38 @@ from typing import Any
 ROOT = Path(__file__).parents[2]
 RESULT = ROOT / "benchmarks/results/deployment/packages.json"
 TASKS = (
-    "triton2triton/add_layer_norm",
-    "triton2triton/add_rms_norm",
-    "triton2triton/bitnet_matmul",
-    "triton2triton/causal_conv1d",
-    "triton2triton/conv1d",
-    "triton2triton/cross_entropy",
-    "triton2triton/gather_rows",
-    "triton2triton/geglu",
-    "triton2triton/gelu",
-    "triton2triton/gqa_attention",
-    "triton2triton/l2_normalize",
-    "triton2triton/layer_norm",
-    "triton2triton/log_softmax",
-    "triton2triton/moe_topk_softmax",
-    "triton2triton/qk_norm_rope",
-    "triton2triton/relu_squared",
-    "triton2triton/rms_norm",
-    "triton2triton/rope",
-    "triton2triton/softmax",
-    "triton2triton/swiglu",
-    "triton2triton/cross_entropy_backward",
-    "triton2triton/embedding_backward",
-    "triton2triton/gelu_backward",
-    "triton2triton/layer_norm_backward",
-    "triton2triton/rms_norm_backward",
-    "triton2triton/rope_backward",
-    "triton2triton/softmax_backward",
-    "triton2triton/swiglu_backward",
-    "hip2hip/mish",
-    "hip2hip/row_argmax",
-    "hip2hip/silu",
-    "hip2hip/transpose",
+    "torch2triton/add_layer_norm",
+    "torch2triton/add_rms_norm",
+    "torch2triton/bitnet_matmul",
+    "torch2triton/causal_conv1d",
+    "torch2triton/conv1d",
+    "torch2triton/cross_entropy",
+    "torch2triton/gather_rows",
+    "torch2triton/geglu",
+    "torch2triton/gelu",
+    "torch2triton/gqa_attention",
+    "torch2triton/l2_normalize",
+    "torch2triton/layer_norm",
+    "torch2triton/log_softmax",
+    "torch2triton/moe_topk_softmax",
+    "torch2triton/qk_norm_rope",
+    "torch2triton/relu_squared",
+    "torch2triton/rms_norm",
+    "torch2triton/rope",
+    "torch2triton/softmax",
+    "torch2triton/swiglu",
+    "torch2triton/cross_entropy_backward",
+    "torch2triton/embedding_backward",
+    "torch2triton/gelu_backward",
+    "torch2triton/layer_norm_backward",
+    "torch2triton/rms_norm_backward",
+    "torch2triton/rope_backward",
+    "torch2triton/softmax_backward",
+    "torch2triton/swiglu_backward",
+    "torch2hip/mish",
+    "torch2hip/row_argmax",
+    "torch2hip/silu",
+    "torch2hip/transpose",
 )
 WAYS = ("get_local_kernel", "import")
 
@@ -103,7 +103,7 @@ def _written(work: Path, task_id: str) -> dict[str, str]:
     from kernel_gym.tasks import get_task
 
     task = get_task(task_id)
-    source = task.start_source or ""
+    source = task.kernel_source
     folder = work / task_id.replace("/", "+")
     with Evaluator(device=DEVICE, seed=SEED) as evaluator:
         evaluation = evaluator.evaluate(task, source)

@@ -14,10 +14,10 @@ DEVICE, ARCHITECTURE, SEED = "sim:gfx942", "gfx942", 3
 HERE = Path(__file__).parent
 EXAMPLES = HERE.parents[1] / "kernel_gym/policies/examples"
 SOURCES: dict[str, tuple[str, str]] = {
-    "rms_norm": ("triton2triton", f"{HERE}/rms_norm.py"),
-    "layer_norm": ("triton2triton", f"{EXAMPLES}/triton2triton/layer_norm/3_good.py"),
+    "rms_norm": ("torch2triton", f"{HERE}/rms_norm.py"),
+    "layer_norm": ("torch2triton", f"{EXAMPLES}/triton2triton/layer_norm/3_good.py"),
     "add_rms_norm": ("torch2triton", f"{EXAMPLES}/torch2triton/add_rms_norm/3_good.py"),
-    "softmax": ("triton2triton", f"{EXAMPLES}/triton2triton/softmax/3_good.py"),
+    "softmax": ("torch2triton", f"{EXAMPLES}/triton2triton/softmax/3_good.py"),
     "swiglu": ("torch2triton", f"{EXAMPLES}/torch2triton/swiglu/3_good.py"),
     "geglu": ("torch2triton", ""),
     "rope": ("torch2hip", f"{EXAMPLES}/torch2hip/rope/3_good.hip"),

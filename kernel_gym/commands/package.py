@@ -38,7 +38,7 @@ app = typer.Typer(
     cls=_DefaultGroup,
     no_args_is_help=True,
     help="Make an installable package of a kernel that passed, or verify one.\n\n"
-    "Example: kernel-gym package runs/demo --task triton2triton/softmax --out softmax-package",
+    "Example: kernel-gym package runs/demo --task torch2triton/softmax --out softmax-package",
 )
 
 
@@ -59,7 +59,10 @@ def make(
 ) -> None:
     """Make a package of a run's best kernel for a task, or of a source, which is judged first.
 
-    Example: kernel-gym package my_softmax.py --task triton2triton/softmax --out softmax-package
+    The task's baseline must be PyTorch, which the package falls back to. A run's kernel for another
+    task of the same problem is judged again.
+
+    Example: kernel-gym package my_softmax.py --task torch2triton/softmax --out softmax-package
     """
     from kernel_gym.devices import describe
     from kernel_gym.packages import write_package
@@ -69,8 +72,11 @@ def make(
 
     with one_line_errors():
         task = get_task(task_id)
-        if path.is_dir():
-            evaluation, source, judge = _best(path, task)
+        if path.is_dir() and (best := _best(path, task)):
+            evaluation, source, judge = best
+        elif path.is_dir():
+            source, judge = _best_of_problem(path, task)
+            evaluation = _judged(task, source, judge, seed)
         else:
             source = path.read_text(encoding="utf-8", errors="replace")
             evaluation, judge = _judged(task, source, device, seed), device
@@ -84,17 +90,27 @@ def make(
     _show(out, complete, json)
 
 
-def _best(folder: Path, task: Task) -> tuple[Evaluation, str, str]:
+def _best(folder: Path, task: Task) -> tuple[Evaluation, str, str] | None:
     """Returns the record and the source of a run's best kernel, and the device that judged it."""
     from kernel_gym.episodes.history import best_turn
-    from kernel_gym.packages import PackageError
     from kernel_gym.storage.run_store import RunStore
 
     store = RunStore(folder)
     turn = best_turn(store.turns(task.id))
-    if turn is None:
-        raise PackageError(f"{folder}: no kernel for {task.id} passed, expected one")
-    return turn.evaluation, store.source(turn), store.config.device
+    return (turn.evaluation, store.source(turn), store.config.device) if turn else None
+
+
+def _best_of_problem(folder: Path, task: Task) -> tuple[str, str]:
+    """Returns a run's best kernel for another task of the problem, and the device."""
+    from kernel_gym.packages import PackageError
+    from kernel_gym.tasks.task import Mode, Task
+
+    for mode in Mode:
+        other = Task(task.problem, mode)
+        if other.written_in == task.written_in and (best := _best(folder, other)):
+            messages.print(f"judging the kernel of {other.id} again, as {task.id}")
+            return best[1], best[2]
+    raise PackageError(f"{folder}: no kernel for {task.id} passed, expected one")
 
 
 def _judged(task: Task, source: str, device: str, seed: int | None) -> Evaluation:

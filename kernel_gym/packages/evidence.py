@@ -98,9 +98,15 @@ def evidence_of(
         architecture: The architecture of its GPU.
 
     Raises:
-        PackageError: The kernel did not pass, the record is of another protocol, task or source, or
-            it has no speed-up on unseen workloads.
+        PackageError: The kernel did not pass, the record is of another protocol, task or source, it
+            has no speed-up on unseen workloads, or it compares with another kernel although plain
+            PyTorch, which the package falls back to, can be compared with.
     """
+    if task.baseline != "torch" and task.problem.fair_reference:
+        raise PackageError(
+            f"{task.id}: its record compares with the task's start kernel, expected plain PyTorch, "
+            f"which a package runs where its kernel is not faster: give --task {torch_task(task)}"
+        )
     if evaluation.outcome is not Outcome.PASSED:
         raise PackageError(
             f"{task.id}: the record's outcome is {evaluation.outcome}, expected passed"
@@ -140,6 +146,11 @@ def evidence_of(
         record_sha256=sha256(evaluation.model_dump_json().encode()),
         versions=evaluation.versions,
     )
+
+
+def torch_task(task: Task) -> str:
+    """Returns the task of the same problem and language whose baseline is PyTorch."""
+    return f"torch2{task.written_in}/{task.problem.name}"
 
 
 def _measured(evaluation: Evaluation) -> tuple[Measured, ...]:

@@ -246,7 +246,11 @@ def _facts_json(problem: Problem, evidence: Evidence) -> str:
             if isinstance(arg, TensorArg)
         ],
         "axes": [[a.name, a.low, a.high, a.multiple] for a in problem.axes],
-        "workloads": [{"dims": row.dims, "low": row.low} for row in evidence.workloads],
+        "workloads": [
+            {"dims": row.dims, "low": row.low}
+            for row in evidence.workloads
+            if problem.fair_reference
+        ],
     }
     return json.dumps(facts, indent=1) + "\n"
 

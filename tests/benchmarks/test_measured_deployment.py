@@ -15,7 +15,7 @@ def test_a_row_has_both_phases_and_says_why_no_kernel_ran(tmp_path, monkeypatch)
     monkeypatch.setattr(measured, "WIDE", {"hidden_size": 64, "intermediate_size": 64})
     monkeypatch.setattr(measure, "MEASURED_CALLS", 1)
     monkeypatch.setattr(measure, "MEASURED_PAIRS", 1)
-    loaded = child.load(write(tmp_path / "package", "triton2triton/rms_norm"), "cpu")
+    loaded = child.load(write(tmp_path / "package", "torch2triton/rms_norm"), "cpu")
     row = measured.row_of(loaded, "llama", "rms_norm", "cpu")
     assert [(phase["name"], phase["kernel_calls"]) for phase in row["phases"]] == [
         ("prefill", 0),

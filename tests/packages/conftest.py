@@ -14,7 +14,7 @@ from kernel_gym.packages.write import write_package
 from kernel_gym.records import Clock, source_digest
 from kernel_gym.tasks import Scale, Split, get_task, train_workloads
 
-TASK = "triton2triton/add_rms_norm"
+TASK = "torch2triton/add_rms_norm"
 DEVICE = "sim:gfx942"
 
 
@@ -23,7 +23,7 @@ def judged():
     """A task, its start kernel and the record of it."""
     task = get_task(TASK)
     with Evaluator(device=DEVICE, seed=3) as evaluator:
-        return task, task.start_source, evaluator.evaluate(task, task.start_source)
+        return task, task.kernel_source, evaluator.evaluate(task, task.kernel_source)
 
 
 @pytest.fixture(scope="session")
@@ -50,7 +50,7 @@ def package(original, tmp_path):
 def write(folder: Path, task_id: str, source: str = "", low: float = 2.0) -> Path:
     """Writes a package of a source, by default the start kernel, that claims to be faster."""
     task = get_task(task_id)
-    source = source or get_task(f"triton2triton/{task.problem.name}").start_source
+    source = source or task.kernel_source
     rows = [
         Measured(dims=load.dims, split=Split.TRAIN, speedup=2.0, low=low, high=2.0)
         for load in train_workloads(task.problem, Scale.SIM)

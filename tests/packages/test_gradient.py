@@ -39,12 +39,12 @@ def both(write, tmp_path):
 
     def make(problem):
         inner, evidence = packaged_kernel(
-            write(tmp_path / "inner", f"triton2triton/{BACKWARD[problem]}")
+            write(tmp_path / "inner", f"torch2triton/{BACKWARD[problem]}")
         )
-        alone = write(tmp_path / "alone", f"triton2triton/{problem}")
-        task = get_task(f"triton2triton/{problem}")
+        alone = write(tmp_path / "alone", f"torch2triton/{problem}")
+        task = get_task(f"torch2triton/{problem}")
         whole = read_evidence(alone).model_copy(update={"backward": evidence, "files": {}})
-        write_package(tmp_path / "made", task, task.start_source, whole, inner)
+        write_package(tmp_path / "made", task, task.kernel_source, whole, inner)
         (wheel,) = (tmp_path / "made/dist").glob("*.whl")
         with zipfile.ZipFile(wheel) as archive:
             archive.extractall(tmp_path / "installed")
@@ -109,16 +109,16 @@ def test_both_kernels_run_on_the_gpu(both, tmp_path):
 
 
 def test_the_kernel_of_another_operation_is_refused(write, tmp_path):
-    inner, evidence = packaged_kernel(write(tmp_path / "inner", "triton2triton/swiglu_backward"))
-    task = get_task("triton2triton/rms_norm")
+    inner, evidence = packaged_kernel(write(tmp_path / "inner", "torch2triton/swiglu_backward"))
+    task = get_task("torch2triton/rms_norm")
     alone = read_evidence(write(tmp_path / "alone", task.id))
     whole = alone.model_copy(update={"backward": evidence})
     with pytest.raises(PackageError, match="takes rms_norm_backward, found swiglu_backward"):
-        write_package(tmp_path / "made", task, task.start_source, whole, inner)
-    right, evidence = packaged_kernel(write(tmp_path / "right", "triton2triton/rms_norm_backward"))
+        write_package(tmp_path / "made", task, task.kernel_source, whole, inner)
+    right, evidence = packaged_kernel(write(tmp_path / "right", "torch2triton/rms_norm_backward"))
     whole = alone.model_copy(update={"backward": evidence})
     with pytest.raises(PackageError, match="the source is not the one"):
-        write_package(tmp_path / "made", task, task.start_source, whole, right + "\n")
+        write_package(tmp_path / "made", task, task.kernel_source, whole, right + "\n")
     assert not (tmp_path / "made").exists()
 
 
@@ -135,9 +135,9 @@ def test_a_changed_kernel_of_the_gradient_is_refused(both):
 @pytest.mark.sweep
 def test_the_command_takes_a_package_for_the_gradient_and_verify_judges_both(tmp_path):
     def package(problem, *more):
-        task = get_task(f"triton2triton/{problem}")
+        task = get_task(f"torch2triton/{problem}")
         source = tmp_path / f"{problem}.py"
-        source.write_text(task.start_source)
+        source.write_text(task.kernel_source)
         arguments = ["package", str(source), "--task", task.id, "--out", str(tmp_path / problem)]
         done = CliRunner().invoke(app, [*arguments, "--device", "sim:gfx942", "--seed", "3", *more])
         assert done.exit_code == 0, done.output
@@ -152,4 +152,4 @@ def test_the_command_takes_a_package_for_the_gradient_and_verify_judges_both(tmp
     changed = evidence.model_copy(update={"backward": faster})
     (made / "evidence.json").write_text(changed.model_dump_json())
     differences = verify(made, seed=3).differences
-    assert any("triton2triton/softmax_backward: the speed-up is" in one for one in differences)
+    assert any("torch2triton/softmax_backward: the speed-up is" in one for one in differences)

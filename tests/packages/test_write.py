@@ -38,7 +38,7 @@ print("error", (out.float() - right).abs().max().item())
 def test_the_files_are_those_of_the_evidence(package):
     evidence = read_evidence(package / "made")
     assert changed_files(package / "made", evidence) == []
-    assert evidence.task == "triton2triton/add_rms_norm"
+    assert evidence.task == "torch2triton/add_rms_norm"
     assert {"build/torch-rocm/candidate.py", "build/torch-cpu/reference.py"} <= set(evidence.files)
     assert len(evidence.workloads) > 6
 
@@ -109,13 +109,13 @@ def _error(printed):
 
 
 def test_the_tests_of_a_package_in_hip_pass_on_the_gpu(tmp_path):
-    task = get_task("hip2hip/row_argmax")
+    task = get_task("torch2hip/row_argmax")
     with Evaluator(device="sim:gfx942", seed=3) as evaluator:
-        evaluation = evaluator.evaluate(task, task.start_source)
-    evidence = evidence_of(task, evaluation, task.start_source, "sim:gfx942", "gfx942")
+        evaluation = evaluator.evaluate(task, task.kernel_source)
+    evidence = evidence_of(task, evaluation, task.kernel_source, "sim:gfx942", "gfx942")
     sure = [row.model_copy(update={"low": 2.0}) for row in evidence.workloads]
     evidence = evidence.model_copy(update={"workloads": tuple(sure)})
-    write_package(tmp_path / "made", task, task.start_source, evidence)
+    write_package(tmp_path / "made", task, task.kernel_source, evidence)
     shutil.copytree(tmp_path / "made/build/torch-rocm", tmp_path / "gpu_kernel_row_argmax")
     tests = str(tmp_path / "made/tests")
     command = [sys.executable, "-m", "kernel_gym", "sim", "--", sys.executable, "-m", "pytest"]
@@ -140,8 +140,8 @@ def test_records_that_prove_nothing_are_refused(judged):
         evidence_of(task, older, source, "sim:gfx942", "gfx942")
     with pytest.raises(PackageError, match="the source was changed"):
         evidence_of(task, evaluation, source + "\n", "sim:gfx942", "gfx942")
-    with pytest.raises(PackageError, match="the record speaks of triton2triton/add_rms_norm"):
-        evidence_of(get_task("triton2triton/softmax"), evaluation, source, "sim:gfx942", "gfx942")
+    with pytest.raises(PackageError, match="the record speaks of torch2triton/add_rms_norm"):
+        evidence_of(get_task("torch2triton/softmax"), evaluation, source, "sim:gfx942", "gfx942")
 
 
 def test_a_folder_that_holds_something_stays_as_it_is(package, judged):
@@ -150,7 +150,22 @@ def test_a_folder_that_holds_something_stays_as_it_is(package, judged):
     before = sorted(package.iterdir())
     with pytest.raises(PackageError, match="expected a new or an empty folder"):
         write_package(package / "made", task, source, evidence)
-    writes = get_task("triton2triton/sgd_momentum_step")
+    writes = get_task("torch2triton/sgd_momentum_step")
     with pytest.raises(PackageError, match="writes to param"):
         write_package(package / "other", writes, source, evidence)
     assert sorted(package.iterdir()) == before
+
+
+def test_a_record_against_another_kernel_does_not_say_where_pytorch_is_slower(judged):
+    _, source, evaluation = judged
+    task = get_task("triton2triton/add_rms_norm")
+    record = evaluation.model_copy(update={"task": task.id})
+    with pytest.raises(PackageError, match="give --task torch2triton/add_rms_norm"):
+        evidence_of(task, record, source, "sim:gfx942", "gfx942")
+
+
+def test_sizes_do_not_decide_where_pytorch_is_no_fair_baseline(write, tmp_path):
+    made = write(tmp_path / "made", "torch2triton/linear_scan", low=0.5)
+    facts = json.loads((made / "build/torch-rocm/facts.json").read_text())
+    assert facts["workloads"] == []
+    assert read_evidence(made).workloads

@@ -64,7 +64,7 @@ def test_kernels_run_in_models_that_stay_right(tmp_path, write, models):
 
 
 def test_a_kernel_that_was_not_faster_leaves_the_models_own_code(tmp_path, write):
-    write(tmp_path / "rms_norm", "triton2triton/rms_norm", low=0.9)
+    write(tmp_path / "rms_norm", "torch2triton/rms_norm", low=0.9)
     (row,) = compared(tmp_path, {"rms_norm": "llama"})
     (phase,) = row["phases"]
     assert (phase["calls"], phase["gain"]) == (0, pytest.approx(1.0))

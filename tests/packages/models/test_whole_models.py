@@ -51,7 +51,7 @@ def config(tmp_path):
     [pytest.param(SOURCE, id="right", marks=pytest.mark.sweep), pytest.param(WRONG, id="wrong")],
 )
 def test_parity_shows_a_kernel_that_is_wrong_where_its_task_does_not_look(tmp_path, config, source):
-    task = get_task("triton2triton/rms_norm")
+    task = get_task("torch2triton/rms_norm")
     with Evaluator(device=DEVICE, seed=3) as evaluator:
         evaluation = evaluator.evaluate(task, source)
     assert evaluation.outcome is Outcome.PASSED

@@ -1,0 +1,27 @@
+"""`kernel-gym package` on a run whose task compares with another kernel than PyTorch."""
+
+from __future__ import annotations
+
+from typer.testing import CliRunner
+
+from kernel_gym.cli import app
+from kernel_gym.packages import read_evidence
+
+RUN = ["eval", "--policy", "examples", "--suite", "triton2triton/relu_squared", "--turns", "1"]
+DEVICE = ["--device", "sim:gfx942", "--seed", "3"]
+
+
+def test_a_kernel_of_another_task_of_the_problem_is_judged_again(tmp_path):
+    run, made = tmp_path / "run", tmp_path / "made"
+    played = CliRunner().invoke(app, [*RUN, *DEVICE, "--out", str(run)])
+    assert played.exit_code == 0, played.output
+    package = ["package", str(run), "--out", str(made), "--seed", "3", "--task"]
+    refused = CliRunner().invoke(app, [*package, "triton2triton/relu_squared"])
+    assert refused.exit_code == 2
+    assert "give --task torch2triton/relu_squared" in refused.output.replace("\n", " ")
+    assert not made.exists()
+    done = CliRunner().invoke(app, [*package, "torch2triton/relu_squared"])
+    assert done.exit_code == 0, done.output
+    assert read_evidence(made).task == "torch2triton/relu_squared"
+    missing = CliRunner().invoke(app, [*package, "torch2triton/softmax"])
+    assert "no kernel for torch2triton/softmax passed" in missing.output.replace("\n", " ")
