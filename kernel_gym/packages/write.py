@@ -237,6 +237,7 @@ def _template(name: str) -> str:
 
 
 def _facts_json(problem: Problem, evidence: Evidence) -> str:
+    rows = evidence.workloads if problem.fair_reference else ()
     facts = {
         "architecture": evidence.capability,
         "strided": problem.strided and evidence.task.split("/")[0].endswith("triton"),
@@ -246,11 +247,7 @@ def _facts_json(problem: Problem, evidence: Evidence) -> str:
             if isinstance(arg, TensorArg)
         ],
         "axes": [[a.name, a.low, a.high, a.multiple] for a in problem.axes],
-        "workloads": [
-            {"dims": row.dims, "low": row.low}
-            for row in evidence.workloads
-            if problem.fair_reference
-        ],
+        "workloads": [{"dims": row.dims, "low": row.low} for row in rows],
     }
     return json.dumps(facts, indent=1) + "\n"
 
