@@ -27,6 +27,10 @@ class OutputFacts:
     unique: bool
 
 
+FUSED = frozenset({"rms_norm"})
+"""Operations that models write as several operators of PyTorch, and their tasks as one."""
+
+
 @dataclass(frozen=True)
 class OperatorFacts:
     """The values of the template of an operator.
@@ -54,6 +58,7 @@ class OperatorFacts:
         axes: Axes that arguments state, each with an expression.
         sizes: Sizes that shapes of outputs need, each with an expression.
         c_sizes: Sizes that a HIP launcher takes after the outputs.
+        fused: Whether plain PyTorch of the task is one call, where models make several.
     """
 
     entry: str
@@ -77,6 +82,7 @@ class OperatorFacts:
     axes: tuple[tuple[str, str], ...]
     sizes: tuple[tuple[str, str], ...]
     c_sizes: tuple[str, ...]
+    fused: bool
 
 
 def operator_facts(problem: Problem, language: str) -> OperatorFacts:
@@ -136,6 +142,7 @@ def operator_facts(problem: Problem, language: str) -> OperatorFacts:
         axes=tuple((a.name, stated[a.name]) for a in problem.axes if a.name in stated),
         sizes=tuple((n, stated[n]) for n in sorted(needed) if stated[n] != n),
         c_sizes=c_sizes,
+        fused=problem.name in FUSED,
     )
 
 

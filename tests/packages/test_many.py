@@ -21,7 +21,7 @@ def test_the_stored_table_has_all_tasks_and_says_why_some_do_not_work():
     working = [row["task"] for row in rows if row["works"]]
     assert len(working) >= 20
     assert sum(task.endswith("_backward") for task in working) >= 8
-    assert sum(task.startswith("hip") for task in working) >= 4
+    assert sum(task.startswith("torch2hip") for task in working) >= 4
 
 
 @pytest.mark.sweep

@@ -64,13 +64,23 @@ def test_kernels_run_in_models_that_stay_right(tmp_path, write, models):
 
 
 def test_a_kernel_that_was_not_faster_leaves_the_models_own_code(tmp_path, write):
-    write(tmp_path / "rms_norm", "torch2triton/rms_norm", low=0.9)
-    (row,) = compared(tmp_path, {"rms_norm": "llama"})
+    write(tmp_path / "layer_norm", "torch2triton/layer_norm", low=0.9)
+    (row,) = compared(tmp_path, {"layer_norm": "gpt2"})
     (phase,) = row["phases"]
     assert (phase["calls"], phase["gain"]) == (0, pytest.approx(1.0))
     assert {one["reason"] for one in row["refusals"]} == {
         "the nearest measured workload was not surely faster"
     }
+
+
+def test_a_norm_in_one_call_of_pytorch_replaces_the_models_own_code(tmp_path, write):
+    """Models write it as eight operators, so that it is faster also without the kernel."""
+    write(tmp_path / "rms_norm", "torch2triton/rms_norm", low=0.9)
+    (row,) = compared(tmp_path, {"rms_norm": "llama"})
+    (phase,) = row["phases"]
+    assert (phase["calls"], phase["kernel_calls"], row["refusals"]) == (3, 0, [])
+    assert row["parity"]
+    assert phase["gain"] > 1.1
 
 
 def compared(folder, models):
