@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.clock.points import Point
 from benchmarks.clock.tuning_rows import LANGUAGE, TIMED_WITH_OPERATORS
-from kernel_gym.sim.constants import LAUNCH_S
 
 if TYPE_CHECKING:
     from benchmarks.clock.flydsl_launches import FlyDslKernels
@@ -74,7 +73,7 @@ class Predictor:
         call = self._call(point)
         runtime = self._simulation.runtime
         runtime.gpu.launches.clear()
-        before, operators = runtime.seconds, self._operators()
+        before, operators = runtime.seconds, self._operator_seconds()
         call()
         seconds, launches = runtime.seconds - before, runtime.gpu.launches
         fault = self._simulation.take_fault()
@@ -83,12 +82,9 @@ class Predictor:
         if not launches:
             raise RuntimeError("the call launched no kernel on the simulated GPU")
         if point.launch.get("language") == LANGUAGE:
-            seconds = of_kernels_alone(launches)
+            seconds = sum(each["seconds"] for each in launches)
             if point.launch["family"] in TIMED_WITH_OPERATORS:
-                calls, charged = (
-                    now - old for now, old in zip(self._operators(), operators, strict=True)
-                )
-                seconds += charged - calls * LAUNCH_S
+                seconds += self._operator_seconds() - operators
         longest = max(launches, key=lambda launch: launch["seconds"])
         return {
             "seconds": seconds,
@@ -123,10 +119,9 @@ class Predictor:
             self._flydsl = FlyDslKernels(self._checkouts, self._device, units)
         return self._flydsl
 
-    def _operators(self) -> tuple[float, float]:
-        """Calls and modelled seconds of PyTorch's operators so far."""
-        charged = self._simulation.operators.values()
-        return sum(each["calls"] for each in charged), sum(each["seconds"] for each in charged)
+    def _operator_seconds(self) -> float:
+        """Modelled seconds of PyTorch's operators so far."""
+        return float(sum(each["seconds"] for each in self._simulation.operators.values()))
 
     def _file(self, kernel: str) -> Path:
         """The file of a kernel: the one of its name that shares most of its path."""
@@ -142,11 +137,6 @@ class Predictor:
                 raise FileNotFoundError(f"several unlike files {name}, in {places}")
             return exact[0]
         return files[0]
-
-
-def of_kernels_alone(launches: Sequence[Mapping[str, Any]]) -> float:
-    """Modelled seconds of launches as a profiler adds them up: one launch cost, no operators."""
-    return sum(each["seconds"] for each in launches) - (len(launches) - 1) * LAUNCH_S
 
 
 def _certainty(device: str, seconds: float, profile: dict[str, Any]) -> dict[str, Any]:

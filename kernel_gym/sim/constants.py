@@ -6,7 +6,8 @@ MEASURED: computed from public measurements of an MI300X that split.toml in benc
 lists under `fit`: [LAT] pointer chases, [CU] instructions on one compute unit, [GEMM] libraries,
 all three of the SC25 CDNA3 artifact (hibagus/SC25_AMD_CDNA3_Artifact@06e0811);
 [FLEET] cklxx/fleet-mi300x@093e8ce6; [GEAK] AMD-AGI/GEAK-eval@516e01b2; [HIST]
-LaelaZorana/kernel-grader-mi300x-rocm-trainium-nki@50e9a9d8.
+LaelaZorana/kernel-grader-mi300x-rocm-trainium-nki@50e9a9d8. Of an MI355X: [XCD]
+`experiments/hbm_bandwidth_xcd/results` of jamesbowley/gfx950-gluon-tutorials@2fdc8b59.
 
 SEEN: read in a public source: [C&C] Chips and Cheese, "Testing AMD's Giant MI300X" (2024), and the
 hardware table of the ROCm documentation. RECALLED: from [WP] AMD's CDNA3 white paper (2023), [ISA]
@@ -21,10 +22,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-TIMING_MODEL_VERSION = "10"
+TIMING_MODEL_VERSION = "11"
 """Rises with every change of a modelled time. Records carry it; times of two versions differ."""
-SAME_TIMES = frozenset(("9", TIMING_MODEL_VERSION))
-"""Versions that give the same time to each launch without `further_runs`."""
+SAME_TIMES = {
+    "gfx90a": frozenset(("9", "10", TIMING_MODEL_VERSION)),
+    "gfx942": frozenset(("9", "10", TIMING_MODEL_VERSION)),
+    "gfx950": frozenset((TIMING_MODEL_VERSION,)),  # version 11 changed this chip alone
+}
+"""By architecture: versions that give the same time to each launch without `further_runs`."""
 
 # ---- layout
 SIMDS = 4  # RECALLED: a compute unit
@@ -88,6 +93,10 @@ WORKGROUP_LAUNCH = 200  # ASSUMED: between workgroups that start on one compute 
 # cycle to a compute unit (two programs of RRZE) at a latency of 208 cycles [LAT]: 50 to 72 lines.
 # At 455 cycles 64 lines give 11.5 TB/s for all units; [C&C] measures 11.9 from the Infinity Cache.
 MISS_LINES = 64
+# MEASURED: one unit of an MI355X reads 62.4 GB/s from HBM and 112 GB/s from the Infinity Cache, with
+# 32 to 64 KB of loads in flight [XCD]. By Little's law, at the latencies of 870 and 455 cycles, it
+# waits for 177 and 166 lines.
+CDNA4_MISS_LINES = 170
 L2_BYTES_PER_CYCLE = 64  # RECALLED: L1 fill of one compute unit
 MATRIX_MINIMUM_CYCLES = 8  # RECALLED: the shortest matrix instruction
 
@@ -131,6 +140,7 @@ class Figures:
         latencies: Of loads.
         l1_sets: Sets of a compute unit's L1, of 4 lines each.
         wide_read_banks: Banks of the LDS that reads of 8 and 16 bytes see.
+        miss_lines: Lines that a compute unit waits for at a time.
     """
 
     compute_units: int
@@ -146,6 +156,7 @@ class Figures:
     latencies: Latencies
     l1_sets: int
     wide_read_banks: int = LDS_BANKS
+    miss_lines: int = MISS_LINES
 
     @property
     def l2_bytes_per_s(self) -> float:
@@ -179,6 +190,7 @@ FIGURES = {
         _MI300X_LATENCIES,  # ASSUMED
         64,
         64,  # MEASURED: banks on an MI355X (HipKittens@f09e9685, analysis of LDS phases)
+        CDNA4_MISS_LINES,
     ),
 }
 MI300X = FIGURES["gfx942"]
