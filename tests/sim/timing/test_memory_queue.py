@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+import statistics
+
 import numpy as np
 import pytest
 
@@ -51,18 +54,25 @@ def gigabytes_per_second(engine, arch, workgroups, waves, loads):
     return 2 * rounds * loads * waves * 1024 / (long - short) / 1e9
 
 
-# Gigabytes a second that one compute unit of an MI355X reads from HBM while 32 of them work, by
-# waves and loads: jamesbowley/gfx950-gluon-tutorials@2fdc8b59,
-# experiments/hbm_bandwidth_xcd/results/B.csv.
 MEASURED = {
-    (1, 1): 5.2,
-    (4, 1): 18.8,
-    (4, 2): 32.0,
-    (4, 4): 54.1,
-    (8, 2): 55.7,
-    (8, 4): 57.6,
-    (8, 8): 58.2,
+    (32, 1, 1): 5.2,
+    (32, 1, 4): 16.7,
+    (32, 2, 4): 28.6,
+    (32, 2, 8): 46.4,
+    (32, 4, 1): 18.8,
+    (32, 4, 2): 32.0,
+    (32, 4, 4): 54.1,
+    (32, 8, 2): 55.7,
+    (32, 8, 4): 57.6,
+    (32, 8, 8): 58.2,
+    (32, 16, 4): 60.1,
+    (1, 8, 4): 62.4,
 }
+"""Gigabytes a second of a compute unit of an MI355X from HBM, by units at work, waves and loads.
+
+Source: jamesbowley/gfx950-gluon-tutorials@2fdc8b59, A.csv and B.csv in
+experiments/hbm_bandwidth_xcd/results, in the kernel. The number of lines was chosen by them.
+"""
 VERSION_10 = {
     ("gfx90a", 1, 1, 1, 256): "0x1.a84cff0586e0bp-15",
     ("gfx90a", 32, 8, 4, 32): "0x1.bbf2e068585d1p-15",
@@ -74,10 +84,15 @@ VERSION_10 = {
 """Seconds of streams with version 10 of the model, which version 11 changed for gfx950 alone."""
 
 
-@pytest.mark.parametrize(("waves", "loads"), MEASURED)
-def test_a_compute_unit_of_gfx950_reads_as_fast_as_measured(engine, waves, loads):
-    modelled = gigabytes_per_second(engine, "gfx950", 32, waves, loads)
-    assert modelled == pytest.approx(MEASURED[waves, loads], rel=0.2)
+@pytest.fixture(scope="module")
+def rates(engine):
+    return {stream: gigabytes_per_second(engine, "gfx950", *stream) for stream in MEASURED}
+
+
+def test_a_compute_unit_of_gfx950_reads_as_fast_as_measured(rates):
+    errors = [abs(math.log(rates[stream] / measured)) for stream, measured in MEASURED.items()]
+    assert statistics.mean(errors) < 0.1
+    assert max(errors) < 0.25
 
 
 @pytest.mark.parametrize("arch", FIGURES)
