@@ -95,6 +95,14 @@ def test_a_compute_unit_of_gfx950_reads_as_fast_as_measured(rates):
     assert max(errors) < 0.25
 
 
+@pytest.mark.parametrize(("units", "measured"), [(64, 3395), (128, 5538), (256, 6039)])
+def test_many_units_of_gfx950_read_as_fast_as_measured(engine, units, measured):
+    """Gigabytes a second of A.csv in the same folder; no number was chosen by them."""
+    short, long = (stream_seconds(engine, "gfx950", units, 8, 4, each) for each in (8, 24))
+    rate = 16 * 32 * 1024 * units / (long - short) / 1e9
+    assert rate == pytest.approx(measured, rel=0.15)
+
+
 @pytest.mark.parametrize("arch", FIGURES)
 def test_a_compute_unit_waits_for_the_lines_of_its_chip(engine, arch):
     """By Little's law: with 64 KB of loads at a time, it waits for as many lines as it may."""
