@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 READY = "ready"
 """The first line of the process that predicts: its device is there."""
+MIN_EXPLAINED = 0.98
+"""Share of a launch's work that recorded workgroups must have done."""
 SKIPPED_FOLDERS = frozenset({".git", "perf", "golden_results"})
 
 
@@ -86,6 +88,7 @@ class Predictor:
             if point.launch["family"] in TIMED_WITH_OPERATORS:
                 seconds += self._operator_seconds() - operators
         longest = max(launches, key=lambda launch: launch["seconds"])
+        require_explained(longest["profile"])
         return {
             "seconds": seconds,
             "launches": len(launches),
@@ -137,6 +140,23 @@ class Predictor:
                 raise FileNotFoundError(f"several unlike files {name}, in {places}")
             return exact[0]
         return files[0]
+
+
+def require_explained(profile: Mapping[str, Any]) -> None:
+    """Refuses the time of a launch whose recorded workgroups did not do most of its kinds of work.
+
+    The model charges work that no recorded workgroup did with full latencies. A judge runs such a
+    launch again, but a program with much memory does not, so its time is only an upper bound.
+
+    Args:
+        profile: That of the launch.
+
+    Raises:
+        RuntimeError: The recorded workgroups explain less than `MIN_EXPLAINED`.
+    """
+    explained = profile.get("sampling", {}).get("explained", 1.0)
+    if explained < MIN_EXPLAINED:
+        raise RuntimeError(f"the recorded workgroups explain only {explained:.0%} of the work")
 
 
 def _certainty(device: str, seconds: float, profile: dict[str, Any]) -> dict[str, Any]:

@@ -93,10 +93,6 @@ WORKGROUP_LAUNCH = 200  # ASSUMED: between workgroups that start on one compute 
 # cycle to a compute unit (two programs of RRZE) at a latency of 208 cycles [LAT]: 50 to 72 lines.
 # At 455 cycles 64 lines give 11.5 TB/s for all units; [C&C] measures 11.9 from the Infinity Cache.
 MISS_LINES = 64
-# MEASURED: what a unit of an MI355X reads from HBM, with 1 to 64 KB of loads in flight [XCD]. Of 160
-# to 216 lines 180 meet the 12 rates best (9 % at the mean). By Little's law alone, 62.4 GB/s from
-# HBM are 177 lines at 870 cycles, and 112 GB/s from the Infinity Cache 166 at 455.
-CDNA4_MISS_LINES = 180
 L2_BYTES_PER_CYCLE = 64  # RECALLED: L1 fill of one compute unit
 MATRIX_MINIMUM_CYCLES = 8  # RECALLED: the shortest matrix instruction
 
@@ -190,7 +186,11 @@ FIGURES = {
         _MI300X_LATENCIES,  # ASSUMED
         64,
         64,  # MEASURED: banks on an MI355X (HipKittens@f09e9685, analysis of LDS phases)
-        CDNA4_MISS_LINES,
+        # MEASURED: what a unit of an MI355X reads from HBM, with 1 to 64 KB of loads in flight [XCD].
+        # Of 160 to 216 lines 180 meet the 12 rates best (9 % at the mean). By Little's law alone,
+        # 62.4 GB/s from HBM are 177 lines at 870 cycles, and 112 GB/s from the Infinity Cache 166
+        # at 455.
+        180,
     ),
 }
 MI300X = FIGURES["gfx942"]
