@@ -6,7 +6,7 @@ MEASURED: computed from public measurements of an MI300X that split.toml in benc
 lists under `fit`: [LAT] pointer chases, [CU] instructions on one compute unit, [GEMM] libraries,
 all three of the SC25 CDNA3 artifact (hibagus/SC25_AMD_CDNA3_Artifact@06e0811);
 [FLEET] cklxx/fleet-mi300x@093e8ce6; [GEAK] AMD-AGI/GEAK-eval@516e01b2; [HIST]
-LaelaZorana/kernel-grader-mi300x-rocm-trainium-nki@50e9a9d8. Of an MI355X: [XCD]
+LaelaZorana/kernel-grader-mi300x-rocm-trainium-nki@50e9a9d8. [XCD], of an MI355X:
 `experiments/hbm_bandwidth_xcd/results` of jamesbowley/gfx950-gluon-tutorials@2fdc8b59.
 
 SEEN: read in a public source: [C&C] Chips and Cheese, "Testing AMD's Giant MI300X" (2024), and the
@@ -186,10 +186,10 @@ FIGURES = {
         _MI300X_LATENCIES,  # ASSUMED
         64,
         64,  # MEASURED: banks on an MI355X (HipKittens@f09e9685, analysis of LDS phases)
-        # MEASURED: what a unit of an MI355X reads from HBM, with 1 to 64 KB of loads in flight [XCD].
-        # Of 160 to 216 lines 180 meet the 12 rates best (9 % at the mean). By Little's law alone,
-        # 62.4 GB/s from HBM are 177 lines at 870 cycles, and 112 GB/s from the Infinity Cache 166
-        # at 455.
+        # MEASURED: rates at which a unit of an MI355X reads HBM with 1 to 64 KB of loads in flight
+        # [XCD]. Of 160 to 216 lines 180 meet 12 rates best (9 % at the mean). By Little's law
+        # alone, 62.4 GB/s from HBM are 177 lines at 870 cycles, and 112 GB/s from the Infinity
+        # Cache 166 at 455.
         180,
     ),
 }

@@ -46,10 +46,11 @@ def stream_seconds(engine, arch, workgroups, waves, loads, rounds):
 
 
 def gigabytes_per_second(engine, arch, workgroups, waves, loads):
-    """What each workgroup reads in a second, without start and end."""
+    """Rate of each workgroup, without its start and end."""
     rounds = 2048 // (waves * loads)
     short, long = (
-        stream_seconds(engine, arch, workgroups, waves, loads, each) for each in (rounds, 3 * rounds)
+        stream_seconds(engine, arch, workgroups, waves, loads, each)
+        for each in (rounds, 3 * rounds)
     )
     return 2 * rounds * loads * waves * 1024 / (long - short) / 1e9
 
