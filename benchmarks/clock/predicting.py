@@ -5,19 +5,20 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.clock.points import Point
 from benchmarks.clock.tuning_rows import LANGUAGE, TIMED_WITH_OPERATORS
-from kernel_gym.sim.constants import LAUNCH_S
 
 if TYPE_CHECKING:
     from benchmarks.clock.flydsl_launches import FlyDslKernels
 
 READY = "ready"
 """The first line of the process that predicts: its device is there."""
+MIN_EXPLAINED = 0.98
+"""Share of a launch's work that recorded workgroups must have done."""
 SKIPPED_FOLDERS = frozenset({".git", "perf", "golden_results"})
 
 
@@ -74,7 +75,7 @@ class Predictor:
         call = self._call(point)
         runtime = self._simulation.runtime
         runtime.gpu.launches.clear()
-        before, operators = runtime.seconds, self._operators()
+        before, operators = runtime.seconds, self._operator_seconds()
         call()
         seconds, launches = runtime.seconds - before, runtime.gpu.launches
         fault = self._simulation.take_fault()
@@ -83,13 +84,11 @@ class Predictor:
         if not launches:
             raise RuntimeError("the call launched no kernel on the simulated GPU")
         if point.launch.get("language") == LANGUAGE:
-            seconds = of_kernels_alone(launches)
+            seconds = sum(each["seconds"] for each in launches)
             if point.launch["family"] in TIMED_WITH_OPERATORS:
-                calls, charged = (
-                    now - old for now, old in zip(self._operators(), operators, strict=True)
-                )
-                seconds += charged - calls * LAUNCH_S
+                seconds += self._operator_seconds() - operators
         longest = max(launches, key=lambda launch: launch["seconds"])
+        require_explained(longest["profile"])
         return {
             "seconds": seconds,
             "launches": len(launches),
@@ -123,10 +122,9 @@ class Predictor:
             self._flydsl = FlyDslKernels(self._checkouts, self._device, units)
         return self._flydsl
 
-    def _operators(self) -> tuple[float, float]:
-        """Calls and modelled seconds of PyTorch's operators so far."""
-        charged = self._simulation.operators.values()
-        return sum(each["calls"] for each in charged), sum(each["seconds"] for each in charged)
+    def _operator_seconds(self) -> float:
+        """Modelled seconds of PyTorch's operators so far."""
+        return float(sum(each["seconds"] for each in self._simulation.operators.values()))
 
     def _file(self, kernel: str) -> Path:
         """The file of a kernel: the one of its name that shares most of its path."""
@@ -144,9 +142,21 @@ class Predictor:
         return files[0]
 
 
-def of_kernels_alone(launches: Sequence[Mapping[str, Any]]) -> float:
-    """Modelled seconds of launches as a profiler adds them up: one launch cost, no operators."""
-    return sum(each["seconds"] for each in launches) - (len(launches) - 1) * LAUNCH_S
+def require_explained(profile: Mapping[str, Any]) -> None:
+    """Refuses the time of a launch whose recorded workgroups did not do most of its kinds of work.
+
+    The model charges work that no recorded workgroup did with full latencies. A judge runs such a
+    launch again, but a program with much memory does not, so its time is only an upper bound.
+
+    Args:
+        profile: That of the launch.
+
+    Raises:
+        RuntimeError: The recorded workgroups explain less than `MIN_EXPLAINED`.
+    """
+    explained = profile.get("sampling", {}).get("explained", 1.0)
+    if explained < MIN_EXPLAINED:
+        raise RuntimeError(f"the recorded workgroups explain only {explained:.0%} of the work")
 
 
 def _certainty(device: str, seconds: float, profile: dict[str, Any]) -> dict[str, Any]:

@@ -4,7 +4,9 @@
      "shape": {"M": "64", "N": "192", "K": "1024", "splitK": "0"},
      "dtypes": {"q_dtype_w": "float8_e4m3fn"}, "us": 3.2}
 
-The time is that of the kernel alone, from a profiler: it has no launch in it and no floor.
+The time is that of the kernels, from a profiler, and has no floor. A profiler's time goes from the
+dispatch of a kernel to its end, and so does the model's time with its launch (`LAUNCH_S`). So both
+are compared as they are, with one launch for each kernel.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from __future__ import annotations
 from typing import Any
 
 from benchmarks.clock.flydsl_names import NoConfigurationError, family_of, parse_name
+from kernel_gym.sim.constants import LAUNCH_S
 
 LANGUAGE = "flydsl"
 TIMED_WITH_OPERATORS = frozenset({"flydsl_moe2"})
@@ -66,6 +69,7 @@ def point_fields(raw: dict[str, Any]) -> dict[str, Any]:
         "group": f"{family_of(str(raw['kernel']))}|{raw['gfx']}|{_problem_text(raw)}",
         "kernel": str(raw["kernel"]),
         "launch": launch_of(raw),
+        "overhead": LAUNCH_S * 1e6,
     }
 
 

@@ -98,7 +98,9 @@ def run(engine: Engine, text: str, grid: Sequence[int], values: Sequence[Any], *
     return result
 
 
-def kernel_text(body: str, arguments: int = 1, lds: int = 0, scratch: int = 0) -> str:
+def kernel_text(
+    body: str, arguments: int = 1, lds: int = 0, scratch: int = 0, arch: str = "gfx942"
+) -> str:
     """A kernel whose pointer arguments are at s[0:1] (kernarg), and v0 the lane.
 
     Args:
@@ -106,6 +108,7 @@ def kernel_text(body: str, arguments: int = 1, lds: int = 0, scratch: int = 0) -
         arguments: 8-byte pointer arguments.
         lds: LDS bytes.
         scratch: Scratch bytes a lane.
+        arch: The target.
     """
     args = "".join(
         f"      - .address_space:  global\n        .name: a{i}\n        .offset: {8 * i}\n"
@@ -113,7 +116,7 @@ def kernel_text(body: str, arguments: int = 1, lds: int = 0, scratch: int = 0) -
         for i in range(arguments)
     )
     return f"""
-	.amdgcn_target "amdgcn-amd-amdhsa--gfx942"
+	.amdgcn_target "amdgcn-amd-amdhsa--{arch}"
 	.text
 	.globl	k
 	.type	k,@function

@@ -105,7 +105,7 @@ class ComparedKernels:
         """
         if arch != self.device:
             return f"no time of {arch} was compared"
-        if self.timing_model not in SAME_TIMES:
+        if self.timing_model not in SAME_TIMES[self.device]:
             return f"only version {self.timing_model} of the timing model was compared"
         if profile.get("further_runs"):
             return "its workgroups are unlike: it was run again to record more of them"
@@ -218,7 +218,7 @@ def merged(
         if getattr(former, name) != getattr(latest, name):
             raise ValueError(f"the stored rows have another {name}: {getattr(former, name)}")
     versions = {former.timing_model, latest.timing_model}
-    if len(versions) > 1 and not versions <= SAME_TIMES:
+    if len(versions) > 1 and not versions <= SAME_TIMES[latest.device]:
         raise ValueError(f"the stored rows have times of version {former.timing_model}")
     kept = [row for row in former.rows if row.family not in predicted]
     groups = {group: new for new, group in enumerate(dict.fromkeys(row.group for row in kept))}

@@ -266,7 +266,7 @@ class LaunchModel:
             workgroup_launch=hw.WORKGROUP_LAUNCH,
             l2_bytes_per_cycle=hw.L2_BYTES_PER_CYCLE,
             scratch_latency=self._scratch_latency(),
-            miss_lines=hw.MISS_LINES,
+            miss_lines=self.timing.figures.miss_lines,
             unsampled_lds=hw.UNSAMPLED_LDS_CYCLES,
             handover=hw.HANDOVER_S * self.timing.figures.clock_hz,
             atomic_handover=self.timing.figures.clock_hz / hw.ATOMIC_REQUESTS_PER_S,
@@ -289,7 +289,7 @@ class LaunchModel:
         """Seconds that each part of the device needs for its work."""
         device = self.timing.figures
         pull = hw.CU_BYTES_PER_CLOCK * device.clock_hz  # of a compute unit
-        waited = hw.MISS_LINES * hw.LINE_BYTES / device.latencies.hbm * device.clock_hz
+        waited = device.miss_lines * hw.LINE_BYTES / device.latencies.hbm * device.clock_hz
         own = self.launch.most_own_lines * hw.LINE_BYTES / waited
         units_busy = min(self.busy_workgroups, device.compute_units)
         read = self.launch.read_lines * hw.LINE_BYTES

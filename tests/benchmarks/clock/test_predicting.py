@@ -7,6 +7,7 @@ from typer.testing import CliRunner
 
 from benchmarks.__main__ import app
 from benchmarks.clock.points import read_points
+from benchmarks.clock.predicting import require_explained
 from benchmarks.clock.predictions import header, predict, read_predictions, store_compared
 from benchmarks.clock.scores import Compared
 from kernel_gym.errors import InputError
@@ -64,6 +65,12 @@ def test_predictions_of_other_points_are_not_continued(points_file, checkout, tm
 def test_points_in_a_language_that_is_not_installed_are_an_error_of_the_input(points_file):
     with pytest.raises(InputError, match="points need no-such-language"):
         header(points_file, "gfx950", ["no-such-language"])
+
+
+def test_a_time_of_work_that_nobody_recorded_is_refused():
+    require_explained({"sampling": {"workgroups": 64, "explained": 0.98}})
+    with pytest.raises(RuntimeError, match="explain only 74%"):
+        require_explained({"sampling": {"workgroups": 64, "explained": 0.7354}})
 
 
 def test_a_file_without_header_has_no_predictions(tmp_path):

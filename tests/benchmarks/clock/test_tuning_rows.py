@@ -6,6 +6,7 @@ from dataclasses import asdict
 import pytest
 
 from benchmarks.clock.points import read_measured, read_points
+from benchmarks.clock.scores import as_measured, verdict_factor
 from benchmarks.clock.tuning_rows import products
 
 
@@ -36,7 +37,10 @@ def test_a_row_is_a_point_with_its_launch_and_no_measured_time(tmp_path):
     assert point.family == "flydsl_bpreshuffle"
     assert point.kernel == row()["kernel"]
     assert point.launch["problem"] == {"M": 64, "N": 192, "K": 1024, "splitK": 0}
-    assert (point.floor, point.overhead) == (0.0, 0.0)
+    assert point.floor == 0.0
+    with_launch = as_measured(9e-6, point.floor, point.overhead)
+    assert with_launch == pytest.approx(9.0)  # a profiler's time has the launch in it
+    assert verdict_factor(18.0, 9e-6, point.overhead) == pytest.approx(2.0)
     sent = json.dumps(asdict(point))  # what the process that predicts gets
     assert "3.17" not in sent
     assert '"us"' not in sent

@@ -16,14 +16,14 @@ from benchmarks.simulator.gluon_ladder import (
     run_step,
 )
 from kernel_gym.errors import InputError
-from kernel_gym.sim.constants import TIMING_MODEL_VERSION
+from kernel_gym.sim.constants import SAME_TIMES
 
 ROOT = Path(__file__).parents[3]
 ODD, SMALL = (128, 224, 592), (40, 72, 208)
 LEVEL = 1.05
 """Steps whose times differ by less than this factor have no order."""
-WITHOUT_GAIN = {"v5_registers_ahead", "v9_near_tiles"}
-"""Steps that are no gain in the model."""
+WITHOUT_GAIN = {"v5_registers_ahead", "v7_halves", "v8_quarters", "v9_near_tiles"}
+"""Steps that are no gain in the model. The page says that three of them are gains on the GPU."""
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +38,7 @@ def test_each_step_is_a_file_with_a_reason():
 
 
 def test_stored_steps_are_of_this_model_and_on_the_page(stored):
-    assert stored.timing_model == TIMING_MODEL_VERSION
+    assert stored.timing_model in SAME_TIMES["gfx950"]
     assert [step.name for step in stored.steps] == list(PUBLISHED)
     text = (ROOT / PAGE).read_text(encoding="utf-8")
     assert page_text(text, stored.steps) == text
@@ -50,6 +50,13 @@ def test_stored_steps_get_faster_one_by_one(stored):
             assert now.modelled_us < before.modelled_us * LEVEL
         else:
             assert now.modelled_us < before.modelled_us
+
+
+def test_stored_rates_are_near_the_published_ones(stored):
+    m, n, k = SHAPE
+    for step in stored.steps:
+        rate = 2 * m * n * k / step.modelled_us / 1e6
+        assert rate == pytest.approx(PUBLISHED[step.name], rel=0.17)
 
 
 @pytest.mark.slow

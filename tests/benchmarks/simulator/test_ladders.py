@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.simulator.ladders import CLOSE, STORED, Ladders, Step, markdown, run_ladders
-from kernel_gym.sim.constants import TIMING_MODEL_VERSION
+from kernel_gym.sim.constants import SAME_TIMES
 
 ROOT = Path(__file__).parents[3]
 MISSED = {"8 to 16 bytes a thread"}
@@ -38,7 +38,7 @@ def test_each_tree_of_a_reduction_is_faster_than_the_one_before(steps):
 
 def test_the_stored_steps_are_those_of_the_model(steps):
     kept = Ladders.model_validate_json((ROOT / STORED).read_text(encoding="utf-8"))
-    assert kept.timing_model == TIMING_MODEL_VERSION
+    assert kept.timing_model in SAME_TIMES["gfx90a"] & SAME_TIMES["gfx942"]
     stored = {step.name: step for step in kept.steps}
     for name, step in steps.items():
         assert stored[name].modelled == pytest.approx(step.modelled, rel=0.02)

@@ -125,6 +125,15 @@ def test_rows_of_another_kind_are_not_continued(changed, reason):
         merged(latest(ROW, **changed), latest(ROW), {"b"})
 
 
+def test_rows_continue_those_of_a_version_that_changed_another_chip():
+    old = {"timing_model": "10", "device": "gfx950"}
+    with pytest.raises(ValueError, match="times of version 10"):
+        merged(latest(ROW, **old), latest(ROW, device="gfx950"), {"b"})
+    merged(latest(ROW, timing_model="10"), latest(ROW), {"b"})
+    assert "only version 10" in latest(ROW, **old).why_not("gfx950", 30e-6, PROFILE)
+    assert latest(*ROWS, LONG, timing_model="10").why_not("gfx942", 30e-6, PROFILE) == ""
+
+
 def test_a_launch_like_compared_ones_is_calibrated():
     assert KNOWN.why_not("gfx942", 30e-6, PROFILE) == ""
 
