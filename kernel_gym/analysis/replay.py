@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from kernel_gym.episodes.history import reward_context
 from kernel_gym.records import Clock, Evaluation, Outcome
 from kernel_gym.rewards import Reward
+from kernel_gym.sim.constants import SAME_TIMES
 from kernel_gym.storage.json_lines import StoreError
 from kernel_gym.storage.run_records import TurnRecord
 from kernel_gym.storage.run_store import RunStore
@@ -91,10 +92,13 @@ class Replayed:
 
     @property
     def clocks(self) -> tuple[str, str] | None:
-        """The recorded and the present version of the timing model, if they differ."""
+        """The recorded and the present version of the timing model, if their times differ."""
         recorded = self.record.evaluation.versions.get(TIMING_MODEL, "before 1")
         present = self.evaluation.versions.get(TIMING_MODEL)
-        return (recorded, present) if present and recorded != present else None
+        equal = SAME_TIMES.get(self.evaluation.device.removeprefix("sim:"), frozenset())
+        if not present or recorded == present or {recorded, present} <= equal:
+            return None
+        return recorded, present
 
 
 def replay(

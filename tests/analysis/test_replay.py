@@ -112,6 +112,22 @@ def test_a_replay_names_the_versions_of_the_timing_model(store):
     assert Replayed(same, now, ()).clocks is None
 
 
+def test_versions_with_the_same_times_are_comparable(store):
+    (recorded, *_) = store.records()
+    evaluations = {
+        version: recorded.evaluation.model_copy(
+            update={"device": "sim:gfx942", "versions": {"timing_model": version}}
+        )
+        for version in ("8", "10", "11")
+    }
+    old, equal = (
+        Replayed(recorded.model_copy(update={"evaluation": evaluations[v]}), evaluations["11"], ())
+        for v in ("8", "10")
+    )
+    assert old.clocks == ("8", "11")
+    assert equal.clocks is None
+
+
 def test_a_replay_needs_the_secret_of_the_run(tmp_path):
     kernels = tmp_path / "kernels" / TASK
     kernels.mkdir(parents=True)
