@@ -85,6 +85,16 @@ def test_the_folder_of_the_compiler_is_the_one_that_a_variable_names(monkeypatch
 
 
 @pytest.mark.slow
+def test_a_source_is_preprocessed_for_the_device_and_for_the_host(chain):
+    """Builders ask in this way whether the compiler knows an option."""
+    words = made(chain, "-fno-gpu-rdc", "-x", "hip", "-E", "-P", "/dev/null", "-o", "-")
+    done = subprocess.run(words, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "START__ hip" in done.stdout
+    assert "START__ host" in done.stdout
+
+
+@pytest.mark.slow
 def test_a_newer_compiler_links_functions_that_read_an_option_of_hip_5(tmp_path):
     chain = hip_toolchain("gfx950")
     if not isinstance(chain, HipToolchain):
