@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from benchmarks.renewal import NewEntry
 
 PAGE = Path("docs/flydsl.md")
+ROWS = Path("benchmarks/results/outside/arena-flydsl.jsonl")
+"""The stored records of the tasks; `python -m benchmarks outside --earlier` continues from them."""
 PART, SUBJECT, COMMAND = "arena", "arena-flydsl", "python -m benchmarks arena-flydsl"
 VERDICTS = ("its own verdict", "values differ", "its own assertion")
 """The reasons of a failure that the harness itself stated."""
@@ -44,7 +46,7 @@ def arena_flydsl(
         Path, typer.Argument(exists=True, dir_okay=False, help="outside.json of the run.")
     ],
 ) -> None:
-    """Write the table of the arena's FlyDSL tasks into its page, and store their figures.
+    """Write the table of the arena's FlyDSL tasks into its page; store their figures and records.
 
     Example: python -m benchmarks arena-flydsl runs/arena-flydsl/outside.json
     """
@@ -57,6 +59,9 @@ def arena_flydsl(
         part = f"{counts_table(records)}\n{causes_table(records)}"
         PAGE.write_text(filled(PAGE, page, PART, COMMAND, part), encoding="utf-8")
         store(SUBJECT, figures(records, planned, entry_maker(SUBJECT)))
+        ROWS.parent.mkdir(exist_ok=True)
+        kept = [record for suite in (SUITE, WRITTEN, TIMES) for record in _of(suite, records)]
+        ROWS.write_text("".join(f"{json.dumps(record)}\n" for record in kept), encoding="utf-8")
 
 
 def ending(record: Mapping[str, Any]) -> str:

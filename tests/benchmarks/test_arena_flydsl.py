@@ -1,10 +1,13 @@
 """The arena's tasks in FlyDSL as programs: their commands, devices, copies and candidates."""
 
 import json
+import shutil
 
+import pytest
 from typer.testing import CliRunner
 
 from benchmarks.__main__ import app
+from benchmarks.outside.app import read_records
 from benchmarks.outside.arena import (
     FLYDSL_KERNEL,
     KERNEL_OF_OURS,
@@ -21,6 +24,7 @@ from benchmarks.outside.arena import (
 from benchmarks.outside.arena_page import causes_table, counts_table, figures
 from benchmarks.outside.suites import CHECKOUTS
 from benchmarks.renewal import entry_maker
+from kernel_gym.errors import InputError
 from tests.programs.running import COPY
 
 CONFIG = """
@@ -86,6 +90,27 @@ def test_processor_seconds_are_limited(tmp_path, monkeypatch):
     words = ("--only", f"{SUITE}/", "--cpu-seconds", "1")
     record = run(monkeypatch, checkouts, *words)["flydsl2flydsl/never_kernel"]
     assert (record["outcome"], record["reason"]) == ("failed", "time limit")
+
+
+def test_a_run_whose_folder_is_gone_is_continued_from_its_records(tmp_path, monkeypatch):
+    names = ("flydsl2flydsl/one_kernel", "flydsl2flydsl/two_kernel")
+    checkouts = checkout(tmp_path / "checkouts", dict.fromkeys(names, FAILS))
+    earlier = tmp_path / "earlier.jsonl"
+    known = run(monkeypatch, checkouts, "--only", f"{SUITE}/{names[0]}")[names[0]]
+    known["reason"] = "only in the records"
+    earlier.write_text(f'{json.dumps(known)}\n{{"suite": "cut off')
+    shutil.rmtree(tmp_path / "out")
+    records = run(monkeypatch, checkouts, "--only", f"{SUITE}/", "--earlier", str(earlier))
+    assert records[names[0]] == known
+    assert records[names[1]]["reason"] == "its own verdict"
+
+
+@pytest.mark.parametrize("line", ["no JSON", "[1]", '{"suite": "arena"}'])
+def test_a_file_without_records_is_refused_by_its_line(tmp_path, line):
+    earlier = tmp_path / "earlier.jsonl"
+    earlier.write_text(f'{{"suite": "arena", "name": "one"}}\n{line}\n')
+    with pytest.raises(InputError, match=r"earlier\.jsonl, line 2: found .*, expected a record"):
+        read_records(earlier)
 
 
 def test_each_task_is_judged_and_timed_and_a_stub_can_have_a_kernel_of_ours(tmp_path):
