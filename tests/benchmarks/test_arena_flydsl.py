@@ -22,6 +22,7 @@ from benchmarks.outside.arena import (
     written_candidate,
 )
 from benchmarks.outside.arena_page import causes_table, counts_table, figures
+from benchmarks.outside.reasons import of_text
 from benchmarks.outside.suites import CHECKOUTS
 from benchmarks.renewal import entry_maker
 from kernel_gym.errors import InputError
@@ -90,6 +91,22 @@ def test_processor_seconds_are_limited(tmp_path, monkeypatch):
     words = ("--only", f"{SUITE}/", "--cpu-seconds", "1")
     record = run(monkeypatch, checkouts, *words)["flydsl2flydsl/never_kernel"]
     assert (record["outcome"], record["reason"]) == ("failed", "time limit")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Correctness: FAIL",
+        "correctness: fail",
+        "Status: FAILED (1/4)",
+        "Status:                FAILED",
+        "FAILURES: 3",
+    ],
+)
+def test_the_verdicts_of_the_harnesses_are_known(line):
+    printed = f"Results: 1/4 passed\n{line}\n"
+    assert of_text(printed) == ("its own verdict", line)
+    assert of_text(printed.replace("FAIL", "PASS").replace("fail", "pass")) is None
 
 
 def test_a_run_whose_folder_is_gone_is_continued_from_its_records(tmp_path, monkeypatch):
