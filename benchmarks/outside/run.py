@@ -126,7 +126,7 @@ def _with_warnings(
 ) -> str:
     """Says how a program that reads or writes out of bounds ends with `--bounds warn`."""
     kinds = {fault["kind"] for fault in first["faults"]}
-    if not kinds & {"out_of_bounds_read", "out_of_bounds_write"}:
+    if not kinds & {"out_of_bounds_read", "out_of_bounds_write", "lds_out_of_bounds"}:
         return ""
     settings = replace(settings, bounds="warn")
     again, printed = _run(program.command, program, settings, limits, folder)
