@@ -17,6 +17,8 @@ _EXCEPTION = re.compile(
     r"^(?:E\s+)?(?:[\w.]+(?:Error|Exception|OutOfResources|Interrupt)\b)(?::.*)?$", re.MULTILINE
 )
 """A line with an uncaught exception, as Python or pytest prints it."""
+_REFUSED = re.compile(r"^kernel-gym: a module cannot be loaded: (.*)", re.MULTILINE)
+"""A line for each code object that the simulated GPU refuses; what follows judges no kernel."""
 _RULES = (
     (r"^test cases: .* failed.*", "its own assertion"),
     (
@@ -88,6 +90,8 @@ def reason_of(result: Mapping[str, Any], printed: str) -> tuple[str, str]:
         return f"missing {lack['what']}", f"{lack['name']}: {lack['message']}"[
             :MAX_REASON_CHARACTERS
         ]
+    if refused := _REFUSED.search(printed):
+        return "its code cannot be loaded", inert_line(refused[1], MAX_REASON_CHARACTERS)
     return of_text(printed) or _status(result["status"], printed)
 
 

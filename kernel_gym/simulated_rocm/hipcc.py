@@ -15,8 +15,9 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from kernel_gym.devices.sim.toolchain import CLANG_FOLDER, HipToolchain, hip_toolchain
+from kernel_gym.devices.sim.toolchain import HipToolchain, hip_toolchain
 from kernel_gym.sim.asm.targets import TARGETS
+from kernel_gym.sim.llvm_packages import CLANG_FOLDER
 from kernel_gym.simulated_rocm.folders import (
     NO_RUNTIME,
     compiler_folder,

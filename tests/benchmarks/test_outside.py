@@ -289,6 +289,13 @@ def test_a_program_that_goes_on_after_a_fault_until_its_time_is_over_names_both(
     assert reason_of(result | {"faults": []}, "") == ("time limit", "")
 
 
+def test_a_verdict_on_code_that_was_not_loaded_is_none():
+    result = {"timed_out": False, "faults": [], "failures": [], "missing": [], "status": 1}
+    printed = "kernel-gym: a module cannot be loaded: no LLVM 20\nStatus: FAILED (1/1)\n"
+    assert reason_of(result, printed) == ("its code cannot be loaded", "no LLVM 20")
+    assert reason_of(result, "Status: FAILED (1/1)\n")[0] == "its own verdict"
+
+
 def test_a_tutorial_without_pytest_runs_as_a_script(tmp_path):
     folder = tmp_path / "triton" / "python" / "tutorials"
     folder.mkdir(parents=True)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kernel_gym.devices.sim.compiler_versions import version_text
-from kernel_gym.sim.llvm_packages import USUAL, packaged_llvm
+from kernel_gym.sim.llvm_packages import CLANG_FOLDER, USUAL, packaged_llvm
 
 OLDEST_CLANG = 17
 _CANDIDATES = (
@@ -44,8 +44,6 @@ _ISA_LIBRARIES = {
 """Names of the library with the target's version number. An older target's library works too."""
 _OLDEST_FOR = {"gfx950": 20}
 """Targets that need a newer compiler."""
-CLANG_FOLDER = "HIP_CLANG_PATH"
-"""Variable with the folder of the compiler, which ROCm's hipcc reads and ours does too."""
 FIX = f"apt-get install clang-{USUAL} lld-{USUAL} rocm-device-libs libamdhip64-dev"
 _DECLARATIONS = "__clang_hip_libdevice_declares.h"
 _GONE = "__llvm_amdgcn_rcp_f16"
