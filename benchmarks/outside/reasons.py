@@ -19,6 +19,9 @@ _EXCEPTION = re.compile(
 """A line with an uncaught exception, as Python or pytest prints it."""
 _REFUSED = re.compile(r"^kernel-gym: a module cannot be loaded: (.*)", re.MULTILINE)
 """A line for each code object that the simulated GPU refuses; what follows judges no kernel."""
+_NOT_BUILT = re.compile(r"\[aiter\] build \[(\w+)\] under \S+ failed")
+"""A line for an operator of aiter that its first use could not build."""
+_FATAL = re.compile(r"fatal (?:\x1b\[\d+m)?error:(?:\x1b\[0m)? (.*)")
 _RULES = (
     (r"^test cases: .* failed.*", "its own assertion"),
     (
@@ -92,6 +95,10 @@ def reason_of(result: Mapping[str, Any], printed: str) -> tuple[str, str]:
         ]
     if refused := _REFUSED.search(printed):
         return "its code cannot be loaded", inert_line(refused[1], MAX_REASON_CHARACTERS)
+    if failed := _NOT_BUILT.search(printed):
+        cause = _FATAL.search(printed)
+        detail = f"{failed[1]}: {cause[1]}" if cause else failed[1]
+        return "needs an operator that is not built", inert_line(detail, MAX_REASON_CHARACTERS)
     return of_text(printed) or _status(result["status"], printed)
 
 

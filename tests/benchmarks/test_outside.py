@@ -289,11 +289,22 @@ def test_a_program_that_goes_on_after_a_fault_until_its_time_is_over_names_both(
     assert reason_of(result | {"faults": []}, "") == ("time limit", "")
 
 
+ENDED = {"timed_out": False, "faults": [], "failures": [], "missing": [], "status": 1}
+
+
+def test_a_verdict_without_the_operator_that_it_compares_with_is_none():
+    built = "[aiter] build [module_norm] under /x/build failed !!!!!!\nStatus: FAILED (1/1)\n"
+    reason = "needs an operator that is not built"
+    assert reason_of(ENDED, built) == (reason, "module_norm")
+    header = "a.cu:3:10: fatal \x1b[31merror:\x1b[0m 'ck/core.hpp' file not found\n"
+    expected = (reason, "module_norm: 'ck/core.hpp' file not found")
+    assert reason_of(ENDED, header + built) == expected
+
+
 def test_a_verdict_on_code_that_was_not_loaded_is_none():
-    result = {"timed_out": False, "faults": [], "failures": [], "missing": [], "status": 1}
     printed = "kernel-gym: a module cannot be loaded: no LLVM 20\nStatus: FAILED (1/1)\n"
-    assert reason_of(result, printed) == ("its code cannot be loaded", "no LLVM 20")
-    assert reason_of(result, "Status: FAILED (1/1)\n")[0] == "its own verdict"
+    assert reason_of(ENDED, printed) == ("its code cannot be loaded", "no LLVM 20")
+    assert reason_of(ENDED, "Status: FAILED (1/1)\n")[0] == "its own verdict"
 
 
 def test_a_tutorial_without_pytest_runs_as_a_script(tmp_path):
