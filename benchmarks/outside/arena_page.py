@@ -121,7 +121,8 @@ def figures(records: Sequence[Mapping[str, Any]], planned: int, new_entry: NewEn
     """Returns the figures of the run.
 
     Args:
-        records: As for `counts_table`.
+        records: As for `counts_table`. A record without `processor_seconds` is of a run of which
+            only the counts are left.
         planned: How many tasks there are; a run may have been stopped before the last one.
         new_entry: From `entry_maker`.
     """
@@ -132,7 +133,7 @@ def figures(records: Sequence[Mapping[str, Any]], planned: int, new_entry: NewEn
     ends = Counter(map(ending, tasks))
     ran = sum(ends[name] for name in _RAN)
     unit, tried = f"of {planned}", f"{len(tasks)} tasks were tried"
-    used = sum(record["processor_seconds"] for record in tasks)
+    timed_runs = [record["processor_seconds"] for record in tasks if "processor_seconds" in record]
     goal = Goal(text="at least 100", met=ran >= 100)
 
     def entry(name: str, metric: str, value: object, **more: object) -> BenchmarkEntry:
@@ -165,8 +166,8 @@ def figures(records: Sequence[Mapping[str, Any]], planned: int, new_entry: NewEn
             ),
             entry(
                 "arena-seconds",
-                "Compile and correctness commands of the tasks that were tried",
-                rounded(used, 0),
+                f"Compile and correctness commands of {len(timed_runs)} tasks",
+                rounded(sum(timed_runs), 0),
                 unit="processor seconds",
                 clock="measured",
             ),

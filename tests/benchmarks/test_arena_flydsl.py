@@ -184,5 +184,10 @@ def test_the_figures_are_counted_from_the_records():
     assert values["arena-written"] == (1, "of 1")
     assert values["arena-times"] == (1, "of 1 tried")
     assert values["arena-seconds"][0] == 13
+    (first, *others) = RECORDS
+    counted = {key: first[key] for key in first if key != "processor_seconds"}
+    seconds = figures((counted, *others), 9, entry_maker("arena-flydsl")).entries[-1]
+    assert (seconds.id, seconds.value) == ("arena-seconds", 10)
+    assert seconds.metric == "Compile and correctness commands of 4 tasks"
     assert stored[0].goal is not None
     assert not stored[0].goal.met
