@@ -163,8 +163,9 @@ def read_records(file: Path) -> dict[str, dict[str, Any]]:
             record = json.loads(line)
             records.append(record | {"suite": record["suite"], "name": record["name"]})
         except (ValueError, TypeError, KeyError):
-            found = f"found {inert_line(line, MAX_SHOWN_CHARACTERS)}, expected a record"
-            raise InputError(f"{file}, line {number}: {found}") from None
+            shown = inert_line(line, MAX_SHOWN_CHARACTERS)
+            problem = f"{file}, line {number}: found {shown}, expected a record"
+            raise InputError(problem) from None
     return _by_name(records)
 
 
