@@ -56,7 +56,7 @@ _RULES = (
     ),
     (r"^Error: .*exception: .*|^Error: Failed to load.*", "an exception"),
     (r"^(?:Correctness|correctness|Status):\s+(?:FAIL|fail).*", "its own verdict"),
-    (r"^FAILURES: \d+", "its own verdict"),
+    (r'^\{"correct": false.*', "its own verdict"),
     (r"AssertionError.*", "its own assertion"),
     (r"OutOfResources.*shared memory.*", "needs more LDS than there is"),
     (_EXCEPTION.pattern, "an exception"),

@@ -100,13 +100,14 @@ def test_processor_seconds_are_limited(tmp_path, monkeypatch):
         "correctness: fail",
         "Status: FAILED (1/4)",
         "Status:                FAILED",
-        "FAILURES: 3",
+        '{"correct": false, "num_failed": 1, "failures": [{"error": "run_test FAILED"}]}',
     ],
 )
 def test_the_verdicts_of_the_harnesses_are_known(line):
     printed = f"Results: 1/4 passed\n{line}\n"
     assert of_text(printed) == ("its own verdict", line)
-    assert of_text(printed.replace("FAIL", "PASS").replace("fail", "pass")) is None
+    passed = printed.replace("FAIL", "PASS").replace("fail", "pass").replace("false", "true")
+    assert of_text(passed) is None
 
 
 def test_a_run_whose_folder_is_gone_is_continued_from_its_records(tmp_path, monkeypatch):
