@@ -81,10 +81,16 @@ def reason_of(result: Mapping[str, Any], printed: str) -> tuple[str, str]:
     """
     if result["faults"]:
         fault = result["faults"][0]
-        late = ", then time limit" if result["timed_out"] else ""
         kind = fault["kind"].replace("_", " ")
-        return f"kernel fault: {kind}{late}", fault["message"][:MAX_REASON_CHARACTERS]
-    if result["timed_out"] or result["status"] in _OUT_OF_PROCESSOR_SECONDS:
+        then = ", then time limit" if result["timed_out"] else ""
+        return f"kernel fault: {kind}{then}", fault["message"][:MAX_REASON_CHARACTERS]
+    late = result["timed_out"] or result["status"] in _OUT_OF_PROCESSOR_SECONDS
+    if failed := _NOT_BUILT.search(printed):
+        cause = _FATAL.search(printed)
+        detail = f"{failed[1]}: {cause[1]}" if cause else failed[1]
+        reason = "needs an operator that is not built" + (", then time limit" if late else "")
+        return reason, inert_line(detail, MAX_REASON_CHARACTERS)
+    if late:
         return "time limit", ""
     if result["failures"]:
         return "kernel-gym", result["failures"][0]["message"][:MAX_REASON_CHARACTERS]
@@ -95,10 +101,6 @@ def reason_of(result: Mapping[str, Any], printed: str) -> tuple[str, str]:
         ]
     if refused := _REFUSED.search(printed):
         return "its code cannot be loaded", inert_line(refused[1], MAX_REASON_CHARACTERS)
-    if failed := _NOT_BUILT.search(printed):
-        cause = _FATAL.search(printed)
-        detail = f"{failed[1]}: {cause[1]}" if cause else failed[1]
-        return "needs an operator that is not built", inert_line(detail, MAX_REASON_CHARACTERS)
     return of_text(printed) or _status(result["status"], printed)
 
 

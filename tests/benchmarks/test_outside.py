@@ -299,6 +299,8 @@ def test_a_verdict_without_the_operator_that_it_compares_with_is_none():
     header = "a.cu:3:10: fatal \x1b[31merror:\x1b[0m 'ck/core.hpp' file not found\n"
     expected = (reason, "module_norm: 'ck/core.hpp' file not found")
     assert reason_of(ENDED, header + built) == expected
+    late = reason_of(ENDED | {"timed_out": True}, header + built)
+    assert late == (f"{reason}, then time limit", expected[1])
 
 
 def test_a_verdict_on_code_that_was_not_loaded_is_none():
