@@ -22,6 +22,9 @@ _REFUSED = re.compile(r"^kernel-gym: a module cannot be loaded: (.*)", re.MULTIL
 _NOT_BUILT = re.compile(r"\[aiter\] build \[(\w+)\] under \S+ failed")
 """A line for an operator of aiter that its first use could not build."""
 _FATAL = re.compile(r"fatal (?:\x1b\[\d+m)?error:(?:\x1b\[0m)? (.*)")
+VERDICT = "its own verdict"
+_FAILED_CASE = re.compile(r"^\s*FAIL(?:ED)?:\s*(.*)", re.MULTILINE)
+"""A line for a case of a harness that did not pass."""
 _RULES = (
     (r"^test cases: .* failed.*", "its own assertion"),
     (
@@ -55,8 +58,8 @@ _RULES = (
         "values differ",
     ),
     (r"^Error: .*exception: .*|^Error: Failed to load.*", "an exception"),
-    (r"^(?:Correctness|correctness|Status):\s+(?:FAIL|fail).*", "its own verdict"),
-    (r'^\{"correct": false.*', "its own verdict"),
+    (r"^(?:Correctness|correctness|Status):\s+(?:FAIL|fail).*", VERDICT),
+    (r'^\{"correct": false.*', VERDICT),
     (r"AssertionError.*", "its own assertion"),
     (r"OutOfResources.*shared memory.*", "needs more LDS than there is"),
     (_EXCEPTION.pattern, "an exception"),
@@ -102,6 +105,23 @@ def reason_of(result: Mapping[str, Any], printed: str) -> tuple[str, str]:
     if refused := _REFUSED.search(printed):
         return "its code cannot be loaded", inert_line(refused[1], MAX_REASON_CHARACTERS)
     return of_text(printed) or _status(result["status"], printed)
+
+
+def without_kernel(reason: str, detail: str, printed: str) -> tuple[str, str]:
+    """Returns the class and the line of a failure, for a program that has launched no kernel.
+
+    A verdict then judges no kernel: the harness has caught an exception before the first launch.
+
+    Args:
+        reason: From `reason_of`.
+        detail: From `reason_of`.
+        printed: The end of what the program printed.
+    """
+    if reason != VERDICT:
+        return reason, detail
+    first = _FAILED_CASE.search(printed)
+    line = inert_line(first[1], MAX_REASON_CHARACTERS) if first else detail
+    return "stopped before the first kernel", line
 
 
 def case_reason(text: str) -> tuple[str, str]:

@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 from benchmarks.__main__ import app
 from benchmarks.outside.cases import NO_CASES, draw, draw_small, size_of
-from benchmarks.outside.reasons import case_reason, of_text, reason_of
+from benchmarks.outside.reasons import case_reason, of_text, reason_of, without_kernel
 from benchmarks.outside.run import is_interrupted
 from benchmarks.outside.suites import CHECKOUTS, FLAGGEMS_FILES, programs, reduced, run_line
 from benchmarks.outside.table import BEGIN, END, failure_table, suite_table, write_into
@@ -301,6 +301,13 @@ def test_a_verdict_without_the_operator_that_it_compares_with_is_none():
     assert reason_of(ENDED, header + built) == expected
     late = reason_of(ENDED | {"timed_out": True}, header + built)
     assert late == (f"{reason}, then time limit", expected[1])
+
+
+def test_a_verdict_before_the_first_kernel_is_none():
+    printed = "  FAIL: one (M4): ImportError: no x\nFAIL: two\nStatus: FAILED (2/2)\n"
+    told = without_kernel("its own verdict", "Status: FAILED (2/2)", printed)
+    assert told == ("stopped before the first kernel", "one (M4): ImportError: no x")
+    assert without_kernel("time limit", "", printed) == ("time limit", "")
 
 
 def test_a_verdict_on_code_that_was_not_loaded_is_none():
