@@ -38,7 +38,7 @@ correctness_command:
 performance_command:
 - python3 test_kernel_harness.py --full-benchmark
 """
-FAILS = f"{COPY}\nprint('Correctness: FAIL')\nprint('Error: Shape 1 [4]: max_diff=1')\nraise SystemExit(1)"
+FAILS = f"{COPY}\nprint('Correctness: FAIL')\nprint('Shape 1 [4]: max_diff=1')\nraise SystemExit(1)"
 SKIPS = "arch = 'gfx942'\nif arch != \"gfx950\":\n    print('skip')\n"
 NEVER_ENDS = "while True:\n    pass\n"
 
