@@ -17,7 +17,9 @@ from benchmarks.outside.program import Program
 from benchmarks.outside.table import failure_table, suite_table, write_into
 from kernel_gym.commands.common import JsonOption, note, one_line_errors, print_json
 from kernel_gym.errors import InputError
+from kernel_gym.inert import inert_line
 
+MAX_SHOWN_CHARACTERS = 60
 RECORDS, RESULT, TABLE = "records.jsonl", "outside.json", "outside.md"
 DEVICE_MEMORY = 14 << 30
 """Bytes of the simulated GPU, where the host has them: Liger-Kernel's largest cases need 12 GiB."""
@@ -47,6 +49,12 @@ def outside(
         Path | None,
         typer.Option(dir_okay=False, help="Also put the table of suites into this page."),
     ] = None,
+    earlier: Annotated[
+        Path | None,
+        typer.Option(
+            exists=True, dir_okay=False, help="Records of a run to continue, as records.jsonl."
+        ),
+    ] = None,
     device: Annotated[str, typer.Option("--device", "-d", help="A simulated one.")] = "sim:gfx942",
     json_: JsonOption = False,
 ) -> None:
@@ -55,7 +63,8 @@ def outside(
     KERNEL_GYM_CHECKOUTS names a folder with checkouts: triton, rocm-examples, Liger-Kernel,
     flash-linear-attention, aiter, FlagGems, HeCBench, TritonBench, AgentKernelArena (with aiter
     beside it), hip-tests (with HIP and clr). HIP programs are built in them. A second call
-    continues where the first one has ended. It writes outside.json and outside.md.
+    continues where the first one has ended, and --earlier continues a run whose folder is gone. It
+    writes outside.json and outside.md.
 
     Example: KERNEL_GYM_CHECKOUTS=../checkouts python -m benchmarks outside --out outside
     """
@@ -66,7 +75,8 @@ def outside(
         programs = suites.programs(_checkouts())
         settings = SimSettings(device=device, memory=DEVICE_MEMORY, audit=audit)
         out.mkdir(parents=True, exist_ok=True)
-        records = _read(out)
+        records = read_records(earlier) if earlier else {}
+        records |= _read(out)
     chosen = [p for p in programs if _is_chosen(p, only, records, again)]
     limits = OutsideLimits(timeout, cases, processor)
     for number, record in enumerate(_results(chosen, settings, limits, jobs), start=1):
@@ -135,14 +145,40 @@ def _checkouts() -> Path:
     return Path(place).resolve()
 
 
+def read_records(file: Path) -> dict[str, dict[str, Any]]:
+    """Returns the last record of each program by its `suite/name`, from a file of lines.
+
+    Args:
+        file: As `records.jsonl` of a run. A last line that a stopped run has cut off is left out.
+
+    Raises:
+        InputError: A line is no record.
+    """
+    lines = file.read_text(encoding="utf-8").splitlines(keepends=True)
+    if lines and not lines[-1].endswith("\n"):
+        lines.pop()
+    records: list[dict[str, Any]] = []
+    for number, line in enumerate(lines, start=1):
+        try:
+            record = json.loads(line)
+            records.append(record | {"suite": record["suite"], "name": record["name"]})
+        except (ValueError, TypeError, KeyError):
+            shown = inert_line(line, MAX_SHOWN_CHARACTERS)
+            problem = f"{file}, line {number}: found {shown}, expected a record"
+            raise InputError(problem) from None
+    return _by_name(records)
+
+
 def _read(out: Path) -> dict[str, dict[str, Any]]:
-    """Returns the last record of each program by its name."""
+    """Returns the last record of each program by its name, from an earlier call."""
     records: list[dict[str, Any]] = []
     if (out / RESULT).exists():
         records += json.loads((out / RESULT).read_text(encoding="utf-8"))["records"]
-    if (out / RECORDS).exists():
-        lines = (out / RECORDS).read_text(encoding="utf-8").splitlines()
-        records += [json.loads(line) for line in lines if line.endswith("}")]
+    later = read_records(out / RECORDS) if (out / RECORDS).exists() else {}
+    return _by_name(records) | later
+
+
+def _by_name(records: Sequence[dict[str, Any]]) -> dict[str, dict[str, Any]]:
     return {f"{record['suite']}/{record['name']}": record for record in records}
 
 

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from benchmarks.renewal import NewEntry
 
 PAGE = Path("docs/flydsl.md")
+ROWS = Path("benchmarks/results/outside/arena-flydsl.jsonl")
+"""The stored records of the tasks; `python -m benchmarks outside --earlier` continues from them."""
 PART, SUBJECT, COMMAND = "arena", "arena-flydsl", "python -m benchmarks arena-flydsl"
 VERDICTS = ("its own verdict", "values differ", "its own assertion")
 """The reasons of a failure that the harness itself stated."""
@@ -44,7 +46,7 @@ def arena_flydsl(
         Path, typer.Argument(exists=True, dir_okay=False, help="outside.json of the run.")
     ],
 ) -> None:
-    """Write the table of the arena's FlyDSL tasks into its page, and store their figures.
+    """Write the table of the arena's FlyDSL tasks into its page; store their figures and records.
 
     Example: python -m benchmarks arena-flydsl runs/arena-flydsl/outside.json
     """
@@ -57,6 +59,9 @@ def arena_flydsl(
         part = f"{counts_table(records)}\n{causes_table(records)}"
         PAGE.write_text(filled(PAGE, page, PART, COMMAND, part), encoding="utf-8")
         store(SUBJECT, figures(records, planned, entry_maker(SUBJECT)))
+        ROWS.parent.mkdir(exist_ok=True)
+        kept = [record for suite in (SUITE, WRITTEN, TIMES) for record in _of(suite, records)]
+        ROWS.write_text("".join(f"{json.dumps(record)}\n" for record in kept), encoding="utf-8")
 
 
 def ending(record: Mapping[str, Any]) -> str:
@@ -116,7 +121,8 @@ def figures(records: Sequence[Mapping[str, Any]], planned: int, new_entry: NewEn
     """Returns the figures of the run.
 
     Args:
-        records: As for `counts_table`.
+        records: As for `counts_table`. A record without `processor_seconds` is of a run of which
+            only the counts are left.
         planned: How many tasks there are; a run may have been stopped before the last one.
         new_entry: From `entry_maker`.
     """
@@ -127,7 +133,7 @@ def figures(records: Sequence[Mapping[str, Any]], planned: int, new_entry: NewEn
     ends = Counter(map(ending, tasks))
     ran = sum(ends[name] for name in _RAN)
     unit, tried = f"of {planned}", f"{len(tasks)} tasks were tried"
-    used = sum(record["processor_seconds"] for record in tasks)
+    timed_runs = [record["processor_seconds"] for record in tasks if "processor_seconds" in record]
     goal = Goal(text="at least 100", met=ran >= 100)
 
     def entry(name: str, metric: str, value: object, **more: object) -> BenchmarkEntry:
@@ -160,8 +166,8 @@ def figures(records: Sequence[Mapping[str, Any]], planned: int, new_entry: NewEn
             ),
             entry(
                 "arena-seconds",
-                "Compile and correctness commands of the tasks that were tried",
-                rounded(used, 0),
+                f"Compile and correctness commands of {len(timed_runs)} tasks",
+                rounded(sum(timed_runs), 0),
                 unit="processor seconds",
                 clock="measured",
             ),

@@ -17,6 +17,14 @@ _EXCEPTION = re.compile(
     r"^(?:E\s+)?(?:[\w.]+(?:Error|Exception|OutOfResources|Interrupt)\b)(?::.*)?$", re.MULTILINE
 )
 """A line with an uncaught exception, as Python or pytest prints it."""
+_REFUSED = re.compile(r"^kernel-gym: a module cannot be loaded: (.*)", re.MULTILINE)
+"""A line for each code object that the simulated GPU refuses; what follows judges no kernel."""
+_NOT_BUILT = re.compile(r"\[aiter\] build \[(\w+)\] under \S+ failed")
+"""A line for an operator of aiter that its first use could not build."""
+_FATAL = re.compile(r"fatal (?:\x1b\[\d+m)?error:(?:\x1b\[0m)? (.*)")
+VERDICT = "its own verdict"
+_FAILED_CASE = re.compile(r"^\s*FAIL(?:ED)?:\s*(.*)", re.MULTILINE)
+"""A line for a case of a harness that did not pass."""
 _RULES = (
     (r"^test cases: .* failed.*", "its own assertion"),
     (
@@ -50,7 +58,8 @@ _RULES = (
         "values differ",
     ),
     (r"^Error: .*exception: .*|^Error: Failed to load.*", "an exception"),
-    (r"^(?:Correctness: FAIL|Status: FAIL|correctness: fail).*", "its own verdict"),
+    (r"^(?:Correctness|correctness|Status):\s+(?:FAIL|fail).*", VERDICT),
+    (r'^\{"correct": false.*', VERDICT),
     (r"AssertionError.*", "its own assertion"),
     (r"OutOfResources.*shared memory.*", "needs more LDS than there is"),
     (_EXCEPTION.pattern, "an exception"),
@@ -75,10 +84,16 @@ def reason_of(result: Mapping[str, Any], printed: str) -> tuple[str, str]:
     """
     if result["faults"]:
         fault = result["faults"][0]
-        late = ", then time limit" if result["timed_out"] else ""
         kind = fault["kind"].replace("_", " ")
-        return f"kernel fault: {kind}{late}", fault["message"][:MAX_REASON_CHARACTERS]
-    if result["timed_out"] or result["status"] in _OUT_OF_PROCESSOR_SECONDS:
+        then = ", then time limit" if result["timed_out"] else ""
+        return f"kernel fault: {kind}{then}", fault["message"][:MAX_REASON_CHARACTERS]
+    late = result["timed_out"] or result["status"] in _OUT_OF_PROCESSOR_SECONDS
+    if failed := _NOT_BUILT.search(printed):
+        cause = _FATAL.search(printed)
+        detail = f"{failed[1]}: {cause[1]}" if cause else failed[1]
+        reason = "needs an operator that is not built" + (", then time limit" if late else "")
+        return reason, inert_line(detail, MAX_REASON_CHARACTERS)
+    if late:
         return "time limit", ""
     if result["failures"]:
         return "kernel-gym", result["failures"][0]["message"][:MAX_REASON_CHARACTERS]
@@ -87,7 +102,26 @@ def reason_of(result: Mapping[str, Any], printed: str) -> tuple[str, str]:
         return f"missing {lack['what']}", f"{lack['name']}: {lack['message']}"[
             :MAX_REASON_CHARACTERS
         ]
+    if refused := _REFUSED.search(printed):
+        return "its code cannot be loaded", inert_line(refused[1], MAX_REASON_CHARACTERS)
     return of_text(printed) or _status(result["status"], printed)
+
+
+def without_kernel(reason: str, detail: str, printed: str) -> tuple[str, str]:
+    """Returns the class and the line of a failure, for a program that has launched no kernel.
+
+    A verdict then judges no kernel: the harness has caught an exception before the first launch.
+
+    Args:
+        reason: From `reason_of`.
+        detail: From `reason_of`.
+        printed: The end of what the program printed.
+    """
+    if reason != VERDICT:
+        return reason, detail
+    first = _FAILED_CASE.search(printed)
+    line = inert_line(first[1], MAX_REASON_CHARACTERS) if first else detail
+    return "stopped before the first kernel", line
 
 
 def case_reason(text: str) -> tuple[str, str]:

@@ -15,7 +15,7 @@ from typing import Any
 
 from benchmarks.outside import cases
 from benchmarks.outside.program import Program
-from benchmarks.outside.reasons import MAX_REASON_CHARACTERS, reason_of
+from benchmarks.outside.reasons import MAX_REASON_CHARACTERS, reason_of, without_kernel
 from kernel_gym.inert import inert_line
 from kernel_gym.programs.audit_findings import audit_findings
 from kernel_gym.programs.command import CommandEnd, CommandError, run_command
@@ -89,6 +89,8 @@ def _run_program(program: Program, settings: SimSettings, limits: OutsideLimits)
         tolerant = _with_warnings(result, program, settings, limits, folder)
     if result["exit_code"]:
         reason, detail = reason_of(result, printed)
+        if program.needs_work and not has_computed(result):
+            reason, detail = without_kernel(reason, detail, printed)
         return record | _ended(program, "failed", reason + tolerant, detail, result)
     if program.needs_work and not has_computed(result):
         last = inert_line(printed.strip().rpartition("\n")[2], MAX_REASON_CHARACTERS)
@@ -126,7 +128,7 @@ def _with_warnings(
 ) -> str:
     """Says how a program that reads or writes out of bounds ends with `--bounds warn`."""
     kinds = {fault["kind"] for fault in first["faults"]}
-    if not kinds & {"out_of_bounds_read", "out_of_bounds_write"}:
+    if not kinds & {"out_of_bounds_read", "out_of_bounds_write", "lds_out_of_bounds"}:
         return ""
     settings = replace(settings, bounds="warn")
     again, printed = _run(program.command, program, settings, limits, folder)

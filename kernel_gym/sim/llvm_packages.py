@@ -6,6 +6,8 @@ import functools
 import shutil
 import subprocess
 
+CLANG_FOLDER = "HIP_CLANG_PATH"
+"""Variable with the folder of the compiler for HIP, which ROCm's hipcc reads and ours does too."""
 USUAL = 19
 """The version that is named where it is new enough."""
 _NEWER = (22, 21, 20)

@@ -2,11 +2,13 @@
 
 It joins the code objects of several targets in one file, in the uncompressed format of LLVM (Clang
 Offload Bundler, section "Bundled Binary File Layout"). An object of the host stays one that linkers
-take: the others become sections of it. It runs as a script without this package.
+take: the others become sections of it. Texts of several targets, such as `hipcc -E` makes, become
+one text. It runs as a script without this package.
 """
 
 from __future__ import annotations
 
+import re
 import struct
 import subprocess
 import sys
@@ -17,6 +19,8 @@ MAGIC = b"__CLANG_OFFLOAD_BUNDLE__"
 """Begins a file of several code objects, and the name of each section that holds one."""
 _ELF, _ARCHIVE = b"\x7fELF", b"!<arch>\n"
 _DEFAULT_ALIGNMENT = 4096
+_COMMENTS = {"i": "//", "ii": "//", "hipi": "//", "cui": "//", "d": "//", "ll": ";", "s": "#"}
+"""Types of files that are texts, and how a comment begins in them."""
 
 
 def bundle(entries: list[tuple[str, bytes]], alignment: int = _DEFAULT_ALIGNMENT) -> bytes:
@@ -54,6 +58,34 @@ def unbundle(content: bytes) -> list[tuple[str, bytes]]:
         target = content[place + 24 : place + 24 + length].decode()
         entries.append((target, content[offset : offset + size]))
         place += 24 + length
+    return entries
+
+
+def bundle_texts(entries: list[tuple[str, bytes]], comment: str) -> bytes:
+    """Joins texts, each between two lines of comment that name its target.
+
+    Args:
+        entries: Target and content of each text.
+        comment: How a comment begins.
+    """
+    mark = f"{comment} {MAGIC.decode()}__"
+    return b"".join(
+        f"\n{mark}START__ {target}\n".encode() + content + f"\n{mark}END__ {target}\n".encode()
+        for target, content in entries
+    )
+
+
+def unbundle_texts(content: bytes, comment: str) -> list[tuple[str, bytes]]:
+    """Returns target and content of each text; the opposite of `bundle_texts`.
+
+    Raises:
+        ValueError: There is no text of any target.
+    """
+    mark = re.escape(f"{comment} {MAGIC.decode()}__".encode())
+    between = rb"\n%bSTART__ ([^\n]+)\n(.*?)\n%bEND__ \1\n" % (mark, mark)
+    entries = [(m[1].decode(), m[2]) for m in re.finditer(between, content, re.DOTALL)]
+    if not entries:
+        raise ValueError(f"found no text between {comment} {MAGIC.decode()}__START__ and its end")
     return entries
 
 
@@ -107,18 +139,24 @@ def main(words: list[str]) -> int:
     targets = _list(options, "targets")
     kind = options.get("type", ["o"])[0]
     if (
-        kind not in ("o", "bc", "a")
+        kind not in ("o", "bc", "a", *_COMMENTS)
         or (kind == "a" and "unbundle" not in options)
         or not (inputs and outputs)
     ):
         wanted = " ".join(words)
-        advice = "only -type=o, and -unbundle -type=a, are done here: install clang-tools (apt-get)"
+        advice = "it is not done here: install clang-tools (apt-get)"
         print(f"clang-offload-bundler of kernel-gym: found {wanted}; {advice}", file=sys.stderr)
         return 1
     try:
         if "unbundle" in options:
-            split = _split_archive if kind == "a" else _split
-            split(Path(inputs[0]), targets, outputs)
+            if kind == "a":
+                _split_archive(Path(inputs[0]), targets, outputs)
+            else:
+                _split(Path(inputs[0]), targets, outputs, kind)
+        elif kind in _COMMENTS:
+            texts = [(t, Path(path).read_bytes()) for t, path in zip(targets, inputs, strict=True)]
+            output = Path("/dev/stdout") if outputs[0] == "-" else Path(outputs[0])
+            output.write_bytes(bundle_texts(texts, _COMMENTS[kind]))
         else:
             alignment = int(options.get("bundle-align", ["1"])[0])
             _join(list(zip(targets, inputs, strict=True)), Path(outputs[0]), alignment)
@@ -149,9 +187,10 @@ def _join(inputs: list[tuple[str, str]], output: Path, alignment: int) -> None:
         raise ValueError(f"objcopy: {done.stderr.strip()}")
 
 
-def _split(source: Path, targets: list[str], outputs: list[str]) -> None:
+def _split(source: Path, targets: list[str], outputs: list[str], kind: str) -> None:
     content = source.read_bytes()
-    entries = dict(unbundle(content))
+    comment = _COMMENTS.get(kind)
+    entries = dict(unbundle_texts(content, comment) if comment else unbundle(content))
     host = content if content.startswith(_ELF) else b""
     for target, output in zip(targets, outputs, strict=True):
         Path(output).write_bytes(entries.get(target, host if target.startswith("host-") else b""))

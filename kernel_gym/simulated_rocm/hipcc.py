@@ -17,6 +17,7 @@ from pathlib import Path
 
 from kernel_gym.devices.sim.toolchain import HipToolchain, hip_toolchain
 from kernel_gym.sim.asm.targets import TARGETS
+from kernel_gym.sim.llvm_packages import CLANG_FOLDER
 from kernel_gym.simulated_rocm.folders import (
     NO_RUNTIME,
     compiler_folder,
@@ -48,7 +49,7 @@ APPENDED = ("HIPCC_COMPILE_FLAGS_APPEND", "HIPCC_LINK_FLAGS_APPEND")
 def main() -> int:
     """Runs clang; returns its exit status."""
     words = with_appended(sys.argv[1:], os.environ)
-    chain = hip_toolchain(arch := _arch(words))
+    chain = hip_toolchain(arch := _arch(words), os.environ.get(CLANG_FOLDER, ""))
     if not isinstance(chain, HipToolchain):
         print(f"hipcc of kernel-gym: {chain.problem}; install it: {chain.fix}", file=sys.stderr)
         return 1

@@ -37,7 +37,8 @@ class SimSettings:
         results: The folder for documents about the processes; None: nothing is written.
         audit: Whether every launch is audited. What the audits find does not stop the program.
         bounds: `fault`: an access outside all allocations stops the launch. `warn`: one within
-            4096 bytes of an allocation is made and becomes a finding.
+            4096 bytes of an allocation is made and becomes a finding. So does a read outside LDS,
+            which gives zero, and a write there, which is dropped.
         threads: Host threads of the engine; None: one a core.
         memory: Bytes of device memory; None: the default.
         launch_limit: Host seconds until a launch is stopped.

@@ -1,10 +1,13 @@
 """The arena's tasks in FlyDSL as programs: their commands, devices, copies and candidates."""
 
 import json
+import shutil
 
+import pytest
 from typer.testing import CliRunner
 
 from benchmarks.__main__ import app
+from benchmarks.outside.app import read_records
 from benchmarks.outside.arena import (
     FLYDSL_KERNEL,
     KERNEL_OF_OURS,
@@ -19,8 +22,10 @@ from benchmarks.outside.arena import (
     written_candidate,
 )
 from benchmarks.outside.arena_page import causes_table, counts_table, figures
+from benchmarks.outside.reasons import of_text
 from benchmarks.outside.suites import CHECKOUTS
 from benchmarks.renewal import entry_maker
+from kernel_gym.errors import InputError
 from tests.programs.running import COPY
 
 CONFIG = """
@@ -33,7 +38,7 @@ correctness_command:
 performance_command:
 - python3 test_kernel_harness.py --full-benchmark
 """
-FAILS = "print('Correctness: FAIL')\nprint('Error: Shape 1 [4]: max_diff=1')\nraise SystemExit(1)"
+FAILS = f"{COPY}\nprint('Correctness: FAIL')\nprint('Shape 1 [4]: max_diff=1')\nraise SystemExit(1)"
 SKIPS = "arch = 'gfx942'\nif arch != \"gfx950\":\n    print('skip')\n"
 NEVER_ENDS = "while True:\n    pass\n"
 
@@ -86,6 +91,44 @@ def test_processor_seconds_are_limited(tmp_path, monkeypatch):
     words = ("--only", f"{SUITE}/", "--cpu-seconds", "1")
     record = run(monkeypatch, checkouts, *words)["flydsl2flydsl/never_kernel"]
     assert (record["outcome"], record["reason"]) == ("failed", "time limit")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Correctness: FAIL",
+        "correctness: fail",
+        "Status: FAILED (1/4)",
+        "Status:                FAILED",
+        '{"correct": false, "num_failed": 1, "failures": [{"error": "run_test FAILED"}]}',
+    ],
+)
+def test_the_verdicts_of_the_harnesses_are_known(line):
+    printed = f"Results: 1/4 passed\n{line}\n"
+    assert of_text(printed) == ("its own verdict", line)
+    passed = printed.replace("FAIL", "PASS").replace("fail", "pass").replace("false", "true")
+    assert of_text(passed) is None
+
+
+def test_a_run_whose_folder_is_gone_is_continued_from_its_records(tmp_path, monkeypatch):
+    names = ("flydsl2flydsl/one_kernel", "flydsl2flydsl/two_kernel")
+    checkouts = checkout(tmp_path / "checkouts", dict.fromkeys(names, FAILS))
+    earlier = tmp_path / "earlier.jsonl"
+    known = run(monkeypatch, checkouts, "--only", f"{SUITE}/{names[0]}")[names[0]]
+    known["reason"] = "only in the records"
+    earlier.write_text(f'{json.dumps(known)}\n{{"suite": "cut off')
+    shutil.rmtree(tmp_path / "out")
+    records = run(monkeypatch, checkouts, "--only", f"{SUITE}/", "--earlier", str(earlier))
+    assert records[names[0]] == known
+    assert records[names[1]]["reason"] == "its own verdict"
+
+
+@pytest.mark.parametrize("line", ["no JSON", "[1]", '{"suite": "arena"}'])
+def test_a_file_without_records_is_refused_by_its_line(tmp_path, line):
+    earlier = tmp_path / "earlier.jsonl"
+    earlier.write_text(f'{{"suite": "arena", "name": "one"}}\n{line}\n')
+    with pytest.raises(InputError, match=r"earlier\.jsonl, line 2: found .*, expected a record"):
+        read_records(earlier)
 
 
 def test_each_task_is_judged_and_timed_and_a_stub_can_have_a_kernel_of_ours(tmp_path):
@@ -142,5 +185,10 @@ def test_the_figures_are_counted_from_the_records():
     assert values["arena-written"] == (1, "of 1")
     assert values["arena-times"] == (1, "of 1 tried")
     assert values["arena-seconds"][0] == 13
+    (first, *others) = RECORDS
+    counted = {key: first[key] for key in first if key != "processor_seconds"}
+    seconds = figures((counted, *others), 9, entry_maker("arena-flydsl")).entries[-1]
+    assert (seconds.id, seconds.value) == ("arena-seconds", 10)
+    assert seconds.metric == "Compile and correctness commands of 4 tasks"
     assert stored[0].goal is not None
     assert not stored[0].goal.met

@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 from benchmarks.__main__ import app
 from benchmarks.outside.cases import NO_CASES, draw, draw_small, size_of
-from benchmarks.outside.reasons import case_reason, of_text, reason_of
+from benchmarks.outside.reasons import case_reason, of_text, reason_of, without_kernel
 from benchmarks.outside.run import is_interrupted
 from benchmarks.outside.suites import CHECKOUTS, FLAGGEMS_FILES, programs, reduced, run_line
 from benchmarks.outside.table import BEGIN, END, failure_table, suite_table, write_into
@@ -287,6 +287,33 @@ def test_a_program_that_goes_on_after_a_fault_until_its_time_is_over_names_both(
     expected = ("kernel fault: out of bounds read, then time limit", "read of 4 bytes")
     assert reason_of(result, "") == expected
     assert reason_of(result | {"faults": []}, "") == ("time limit", "")
+
+
+ENDED = {"timed_out": False, "faults": [], "failures": [], "missing": [], "status": 1}
+
+
+def test_a_verdict_without_the_operator_that_it_compares_with_is_none():
+    built = "[aiter] build [module_norm] under /x/build failed !!!!!!\nStatus: FAILED (1/1)\n"
+    reason = "needs an operator that is not built"
+    assert reason_of(ENDED, built) == (reason, "module_norm")
+    header = "a.cu:3:10: fatal \x1b[31merror:\x1b[0m 'ck/core.hpp' file not found\n"
+    expected = (reason, "module_norm: 'ck/core.hpp' file not found")
+    assert reason_of(ENDED, header + built) == expected
+    late = reason_of(ENDED | {"timed_out": True}, header + built)
+    assert late == (f"{reason}, then time limit", expected[1])
+
+
+def test_a_verdict_before_the_first_kernel_is_none():
+    printed = "  FAIL: one (M4): ImportError: no x\nFAIL: two\nStatus: FAILED (2/2)\n"
+    told = without_kernel("its own verdict", "Status: FAILED (2/2)", printed)
+    assert told == ("stopped before the first kernel", "one (M4): ImportError: no x")
+    assert without_kernel("time limit", "", printed) == ("time limit", "")
+
+
+def test_a_verdict_on_code_that_was_not_loaded_is_none():
+    printed = "kernel-gym: a module cannot be loaded: no LLVM 20\nStatus: FAILED (1/1)\n"
+    assert reason_of(ENDED, printed) == ("its code cannot be loaded", "no LLVM 20")
+    assert reason_of(ENDED, "Status: FAILED (1/1)\n")[0] == "its own verdict"
 
 
 def test_a_tutorial_without_pytest_runs_as_a_script(tmp_path):

@@ -62,6 +62,23 @@ def test_an_archive_is_split_by_target(tmp_path):
     assert list(members(output.read_bytes())) == []
 
 
+@pytest.mark.parametrize(
+    ("kind", "comment"), [("hipi", "//"), ("i", "//"), ("s", "#"), ("ll", ";")]
+)
+def test_texts_become_one_text_and_come_back(tmp_path, kind, comment):
+    texts, joined = {HOST: "int host;\n", DEVICE: "\nint device;"}, tmp_path / "joined"
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    inputs = [f"-input={tmp_path / name}" for name in texts]
+    words = [f"-type={kind}", f"-targets={','.join(texts)}"]
+    assert main([*words, *inputs, f"-output={joined}"]) == 0
+    mark = f"{comment} __CLANG_OFFLOAD_BUNDLE____"
+    assert f"\n{mark}START__ {DEVICE}\n\nint device;\n{mark}END__" in joined.read_text()
+    outputs = [f"-output={tmp_path / name}.again" for name in texts]
+    assert main(["-unbundle", *words, f"-input={joined}", *outputs]) == 0
+    assert {name: (tmp_path / f"{name}.again").read_text() for name in texts} == texts
+
+
 def test_archives_are_those_of_ar(tmp_path):
     files = []
     for name in ("a", "a_name_of_more_than_sixteen_letters.o"):
@@ -80,7 +97,7 @@ def test_archives_are_those_of_ar(tmp_path):
 def test_broken_archives_and_objects_have_a_message(content, tmp_path, capsys):
     source = tmp_path / "source"
     source.write_bytes(content)
-    for kind in "ao":
+    for kind in ("a", "o", "hipi"):
         words = ["-unbundle", f"-type={kind}", f"-targets={DEVICE}", f"-input={source}"]
         assert main([*words, f"-output={tmp_path / 'output'}"]) == 1
         assert str(source) in capsys.readouterr().err

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kernel_gym.devices.sim.toolchain import HipToolchain, hip_toolchain
-from kernel_gym.simulated_rocm.hipcc import command, with_appended
+from kernel_gym.simulated_rocm.hipcc import command, main, with_appended
 
 
 @pytest.fixture(scope="module")
@@ -73,6 +73,38 @@ def test_programs_for_later_headers_have_what_the_device_library_lacks(chain, tm
         b"undefined hidden symbol"
         in subprocess.run(made(chain, *words), capture_output=True).stderr
     )
+
+
+def test_the_folder_of_the_compiler_is_the_one_that_a_variable_names(monkeypatch, tmp_path, capsys):
+    monkeypatch.setenv("HIP_CLANG_PATH", str(tmp_path))
+    monkeypatch.setattr("sys.argv", ["hipcc", "main.hip"])
+    assert main() == 1
+    assert f"HIP_CLANG_PATH: found no clang++ 17 or newer for gfx942 in {tmp_path}" in (
+        capsys.readouterr().err
+    )
+
+
+@pytest.mark.slow
+def test_a_source_is_preprocessed_for_the_device_and_for_the_host(chain):
+    """Builders ask in this way whether the compiler knows an option."""
+    words = made(chain, "-fno-gpu-rdc", "-x", "hip", "-E", "-P", "/dev/null", "-o", "-")
+    done = subprocess.run(words, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "START__ hip" in done.stdout
+    assert "START__ host" in done.stdout
+
+
+@pytest.mark.slow
+def test_a_newer_compiler_links_functions_that_read_an_option_of_hip_5(tmp_path):
+    chain = hip_toolchain("gfx950")
+    if not isinstance(chain, HipToolchain):
+        pytest.skip(chain.problem)
+    source = tmp_path / "power.hip"
+    kernel = "__global__ void power(float* x) { *x = powf(*x, x[1]); }"
+    source.write_text(f"#include <hip/hip_runtime.h>\n{kernel}\n")
+    words = ("--cuda-device-only", str(source), "-o", str(tmp_path / "power.co"))
+    done = subprocess.run(command(words, chain, "gfx950", Path("/libraries")), capture_output=True)
+    assert done.returncode == 0, done.stderr.decode()
 
 
 @pytest.mark.slow

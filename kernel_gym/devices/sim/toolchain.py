@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kernel_gym.devices.sim.compiler_versions import version_text
-from kernel_gym.sim.llvm_packages import USUAL, packaged_llvm
+from kernel_gym.sim.llvm_packages import CLANG_FOLDER, USUAL, packaged_llvm
 
 OLDEST_CLANG = 17
 _CANDIDATES = (
@@ -88,17 +88,22 @@ class MissingToolchain:
 
 
 @functools.cache
-def hip_toolchain(arch: str = "gfx942") -> HipToolchain | MissingToolchain:
-    """Finds the clang that builds HIP for `arch` and for the host, with ROCm's device libraries."""
+def hip_toolchain(arch: str = "gfx942", folder: str = "") -> HipToolchain | MissingToolchain:
+    """Finds the clang that builds HIP for `arch` and for the host, with ROCm's device libraries.
+
+    Args:
+        arch: The target.
+        folder: The folder of the compiler; empty: the first compiler that is new enough.
+    """
     if arch not in _ISA_LIBRARIES:
         known = ", ".join(_ISA_LIBRARIES)
         return MissingToolchain(
             f"HIP is not built for {arch}", f"use a GPU that is one of: {known}"
         )
     needed = _OLDEST_FOR.get(arch, OLDEST_CLANG)
-    compiler = find_clang(needed)
+    compiler = find_clang(needed, folder)
     if compiler is None:
-        return _no_clang(arch, needed)
+        return _no_clang(arch, needed, folder)
     clang, version = compiler
     headers = _first_folder(_HEADER_FOLDERS, "hip/hip_runtime.h")
     if headers is None:
@@ -133,13 +138,14 @@ def hip_toolchain(arch: str = "gfx942") -> HipToolchain | MissingToolchain:
     return HipToolchain(version, device, host, clang, arch, headers, bitcode, isa, older)
 
 
-def find_clang(needed: int) -> tuple[str, str] | None:
+def find_clang(needed: int, folder: str = "") -> tuple[str, str] | None:
     """Returns the path and the version of the first compiler that is new enough.
 
     Args:
         needed: The oldest version.
+        folder: The only folder to look in; empty: the usual ones.
     """
-    for name in _CANDIDATES:
+    for name in (str(Path(folder) / "clang++"),) if folder else _CANDIDATES:
         path = shutil.which(name)
         if path is None:
             continue
@@ -149,8 +155,11 @@ def find_clang(needed: int) -> tuple[str, str] | None:
     return None
 
 
-def _no_clang(arch: str, needed: int) -> MissingToolchain:
+def _no_clang(arch: str, needed: int, folder: str) -> MissingToolchain:
     """Returns why there is no compiler for a target, and a line that names packages that exist."""
+    if folder:
+        problem = f"{CLANG_FOLDER}: found no clang++ {needed} or newer for {arch} in {folder}"
+        return MissingToolchain(problem, FIX.replace(f"-{USUAL}", f"-{packaged_llvm(needed)}"))
     there = find_clang(OLDEST_CLANG)
     if needed == OLDEST_CLANG:
         return MissingToolchain(f"no clang++ {OLDEST_CLANG} or newer")

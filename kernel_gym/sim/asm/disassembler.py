@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ctypes as ct
 import glob
+import os
 import re
 from collections.abc import Iterator
 from functools import cache
 
 from kernel_gym.sim.asm.errors import AsmError
 from kernel_gym.sim.asm.targets import DEFAULT, TARGETS
-from kernel_gym.sim.llvm_packages import packaged_llvm
+from kernel_gym.sim.llvm_packages import CLANG_FOLDER, packaged_llvm
 
 _PARTS = ("TargetInfo", "Target", "TargetMC", "Disassembler")
 _TRIPLE = b"amdgcn-amd-amdhsa"
@@ -23,6 +24,8 @@ _FILES = (
     "/usr/lib64/llvm*/lib/libLLVM*.so*",
     "/usr/local/lib/libLLVM*.so*",
 )
+_BESIDE_COMPILER = "../lib/libLLVM*.so*"
+"""Where a compiler that `HIP_CLANG_PATH` names has its library."""
 _FORCED = re.compile(r"\blit\((0x[0-9a-f]+)\)")
 """How LLVM 22 and newer write a literal whose value would also fit into the instruction itself."""
 _VERSION = re.compile(r"libLLVM(?:-(\d+)\.so|\.so\.(\d+))")
@@ -96,7 +99,9 @@ def _library() -> tuple[ct.CDLL, int] | None:
 
 
 def _installed() -> set[tuple[int, str]]:
-    paths = [path for pattern in _FILES for path in glob.glob(pattern)]
+    named = os.environ.get(CLANG_FOLDER)
+    patterns = (*_FILES, os.path.join(named, _BESIDE_COMPILER)) if named else _FILES
+    paths = [path for pattern in patterns for path in glob.glob(pattern)]
     matches = [(_VERSION.search(path), path) for path in paths]
     return {(int(match[1] or match[2]), path) for match, path in matches if match}
 

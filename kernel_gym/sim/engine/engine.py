@@ -257,7 +257,8 @@ class Engine:
             sample_seed: Selects the workgroups that the model records. Secret from the candidate.
             full_trace: Whether the model records every workgroup. Slow; for checks of the sampling.
             margin: Bytes around an allocation where an access is made. The first such access of
-                the launch becomes a finding.
+                the launch becomes a finding. If it is not 0, reads outside LDS give zero and
+                writes there are dropped, as on a GPU, and they are findings too.
             go_on: Kinds of faults of an audit that become findings. Then the launch runs again from
                 its start without an audit.
 

@@ -53,6 +53,20 @@ def test_no_compiler_is_new_enough(on_path):
     assert toolchain.find_clang(20) is None
 
 
+def test_only_the_folder_that_is_named_is_searched(on_path, tmp_path):
+    on_path(versions(19, 20))
+    folder = tmp_path / "own"
+    assert toolchain.find_clang(17, str(folder)) is None
+    missing = hip_toolchain("gfx950", str(folder))
+    assert missing.problem == (
+        f"HIP_CLANG_PATH: found no clang++ 20 or newer for gfx950 in {folder}"
+    )
+    folder.mkdir()
+    (folder / "clang++").write_text("#!/bin/sh\necho clang version 22.1.2\n")
+    (folder / "clang++").chmod(0o755)
+    assert toolchain.find_clang(17, str(folder)) == (str(folder / "clang++"), "22.1.2")
+
+
 @pytest.mark.parametrize(("packaged", "named"), [(20, 20), (21, 21), (22, 22), (99, 22)])
 def test_the_cure_names_a_package_that_the_distribution_has(on_path, packaged, named):
     on_path(versions(19) | {"apt-cache": f'test "$2" = clang-{packaged}'})

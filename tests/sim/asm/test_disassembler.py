@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from kernel_gym.sim import llvm_packages
-from kernel_gym.sim.asm.disassembler import fix_for, plain_text
+from kernel_gym.sim.asm.disassembler import _installed, fix_for, plain_text
 
 
 @pytest.mark.parametrize(
@@ -31,3 +33,16 @@ def test_the_cure_names_a_version_that_the_distribution_has(monkeypatch, package
     assert fix_for("gfx950") == f"apt-get install llvm-{named}"
     assert fix_for("gfx942") == "apt-get install llvm-19"
     llvm_packages.packaged_llvm.cache_clear()
+
+
+def test_the_library_beside_a_named_compiler_is_found(monkeypatch, tmp_path):
+    library = tmp_path / "lib" / "libLLVM.so.99.1"
+    library.parent.mkdir()
+    library.touch()
+    (tmp_path / "bin").mkdir()
+    monkeypatch.delenv("HIP_CLANG_PATH", raising=False)
+    usual = _installed()
+    monkeypatch.setenv("HIP_CLANG_PATH", str(tmp_path / "bin"))
+    ((version, path),) = _installed() - usual
+    assert version == 99
+    assert os.path.samefile(path, library)

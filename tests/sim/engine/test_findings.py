@@ -38,9 +38,9 @@ class Memory:
         self.start = base + 4 * GUARD
         self.engine.set_allocations([(self.start, size, "x")])
 
-    def launch(self, body: str, grid: int = 1, shift: int = 0, **options):
+    def launch(self, body: str, grid: int = 1, shift: int = 0, lds: int = 0, **options):
         """Launches a kernel of 64 threads on the allocation, `shift` bytes into it."""
-        kernel = self.engine.load(kernel_text(body))
+        kernel = self.engine.load(kernel_text(body, lds=lds))
         pointer = (self.start + shift).to_bytes(8, "little")
         packed = pack_kernarg(kernel, [pointer], (grid, 1, 1), (64, 1, 1))
         return self.engine.launch(kernel, (grid, 1, 1), (64, 1, 1), packed, **options)
@@ -74,6 +74,41 @@ def test_memory_of_the_host_has_no_margin():
     shift = other.ctypes.data - memory.start
     result = memory.launch(WRITE, shift=shift, margin=GUARD)
     assert result.fault.kind == "out_of_bounds_write"
+
+
+WAIT = "\ts_waitcnt lgkmcnt(0)\n"
+SETUP = "\n".join(WRITE.splitlines()[:-1])
+
+
+@pytest.mark.parametrize(
+    ("write", "read", "inside"),
+    [
+        ("ds_write_b32 v1, v0", "ds_read_b32 v2, v1", 32),
+        ("ds_write_b8 v1, v0", "ds_read_u8 v2, v1", 32),
+        ("ds_write2_b32 v1, v0, v0 offset1:32", "ds_read_b32 v2, v1", 32),
+        ("ds_write_b32 v1, v0", "ds_read_b64 v[2:3], v1", 31),
+        ("ds_write_b32 v1, v0", "ds_read2_b32 v[2:3], v1 offset1:1", 32),
+    ],
+)
+def test_outside_lds_reads_are_zero_and_writes_dropped_with_a_margin(write, read, inside):
+    """Each lane writes its number to its word, of which there are 32, and reads it."""
+    body = f"{SETUP}\n\tv_mov_b32_e32 v2, 7\n\t{write}\n{WAIT}\t{read}\n{WAIT}"
+    body += "\tglobal_store_dword v1, v2, s[2:3]"
+    memory = Memory(size=256)
+    assert memory.launch(body, lds=128).fault.kind == "lds_out_of_bounds"
+    result = memory.launch(body, lds=128, margin=GUARD)
+    assert result.fault is None
+    assert result.seconds is not None
+    (finding,) = result.findings
+    assert (finding.kind, finding.lane, finding.address) == ("lds_out_of_bounds", 32, 128)
+    stored = memory.words[GUARD : GUARD + 64]
+    assert stored.tolist() == [*range(inside), *[0] * (64 - inside)]
+
+
+def test_atomics_outside_lds_fault_with_a_margin():
+    body = f"{SETUP}\n\tds_add_u32 v1, v0"
+    result = Memory(size=256).launch(body, lds=128, margin=GUARD)
+    assert result.fault.kind == "lds_out_of_bounds"
 
 
 def test_a_launch_within_bounds_has_no_finding():

@@ -19,6 +19,18 @@ const Inst* raise_fault(Wave& wave, const Inst* inst, FaultKind kind, u32 lane, 
   return nullptr;
 }
 
+void note_outside(Wave& wave, const Inst* inst, FaultKind kind, u32 lane, u64 address, u32 size) {
+  Outside& outside = *wave.memory->outside;
+  if (outside.taken.exchange(true)) return;
+  outside.fault.kind = kind;
+  outside.fault.instruction = inst->index;
+  outside.fault.wave = wave.number;
+  outside.fault.lane = lane;
+  outside.fault.address = address;
+  outside.fault.size = size;
+  outside.workgroup = wave.workgroup;
+}
+
 // ---- checks
 namespace {
 
@@ -45,16 +57,7 @@ bool tolerated(Wave& wave, const Inst* inst, FaultKind kind, u32 lane, u64 addre
   const bool before = next != end && address + memory.margin >= next->start;
   const bool after = next != memory.allocations && address + size <= next[-1].end + memory.margin;
   if (!before && !after) return false;
-  Outside& outside = *memory.outside;
-  if (!outside.taken.exchange(true)) {
-    outside.fault.kind = kind;
-    outside.fault.instruction = inst->index;
-    outside.fault.wave = wave.number;
-    outside.fault.lane = lane;
-    outside.fault.address = address;
-    outside.fault.size = size;
-    outside.workgroup = wave.workgroup;
-  }
+  note_outside(wave, inst, kind, lane, address, size);
   return true;
 }
 

@@ -11,6 +11,8 @@ bool check_lds(Wave& wave, const Inst* inst, const u32* places, u64 lanes, u32 s
 void lds_places(const u32* addresses, u32 offset, Row& out);
 // Checks an LDS access of the active lanes and records it.
 bool locate_lds(Wave& wave, const Inst* inst, const u32* places, u32 size);
+// Notes an access outside that is tolerated, if it is the first one of the launch.
+void note_outside(Wave& wave, const Inst* inst, FaultKind kind, u32 lane, u64 address, u32 size);
 // Whether a range lies in an allocation that allows the access. Raises no fault.
 bool enter_range(Wave& wave, const Inst* inst, u64 low, u64 high, bool write);
 bool check_scalar(Wave& wave, const Inst* inst, u64 address, u32 size);

@@ -9,14 +9,22 @@
 #include "ops/movement.h"
 #include "timing/recorder.h"
 
-bool check_lds(Wave& wave, const Inst* inst, const u32* places, u64 lanes, u32 size) {
-  u64 good = 0;
-  if (size <= wave.lds_size) {
-    for (int c = 0; c < kChunks; c++) {
-      good |= to_bits((I)(load(places, c) <= wave.lds_size - size), c);
-    }
+namespace {
+
+// The lanes whose places are inside LDS.
+SIM_INLINE u64 inside_lds(const Wave& wave, const u32* places, u32 size) {
+  u64 inside = 0;
+  if (size > wave.lds_size) return inside;
+  for (int c = 0; c < kChunks; c++) {
+    inside |= to_bits((I)(load(places, c) <= wave.lds_size - size), c);
   }
-  const u64 bad = lanes & ~good;
+  return inside;
+}
+
+}  // namespace
+
+bool check_lds(Wave& wave, const Inst* inst, const u32* places, u64 lanes, u32 size) {
+  const u64 bad = lanes & ~inside_lds(wave, places, size);
   if (LIKELY(!bad)) {
     return LIKELY(wave.audit == nullptr) || wave.audit->lds(wave, inst, places, lanes, size);
   }
@@ -40,6 +48,25 @@ bool locate_lds(Wave& wave, const Inst* inst, const u32* places, u32 size) {
 }
 
 namespace {
+
+// As locate_lds, for plain reads and writes. Where accesses outside are tolerated, the lanes outside
+// are noted and left out of `lanes`: they read zeros, and their writes are dropped, as on a GPU.
+SIM_INLINE bool locate_inside(Wave& wave, const Inst* inst, const u32* places, u32 size,
+                              u64& lanes) {
+  lanes = wave.exec();
+  if (LIKELY(wave.memory->margin == 0)) return locate_lds(wave, inst, places, size);
+  const u64 bad = lanes & ~inside_lds(wave, places, size);
+  if (bad) {
+    const int l = __builtin_ctzll(bad);
+    note_outside(wave, inst, FaultKind::kLdsOutOfBounds, l, places[l], size);
+    lanes &= ~bad;
+  }
+  if (!check_lds(wave, inst, places, lanes, size)) return false;
+  if (UNLIKELY(wave.recorder != nullptr)) {
+    wave.recorder->lds(wave.number, inst->index, places, lanes, size);
+  }
+  return true;
+}
 
 // Whether all lanes are active and those of each chunk are adjacent in LDS. False if an audit or
 // the timing model needs the address of each lane.
@@ -66,7 +93,14 @@ SIM_INLINE bool read_place(Wave& wave, const Inst* inst, u32* dst, const u32* ad
   }
   Row places;
   lds_places(addresses, offset, places);
-  if (!locate_lds(wave, inst, places.words, size_of(kind))) return false;
+  u64 inside;
+  if (!locate_inside(wave, inst, places.words, size_of(kind), inside)) return false;
+  if (UNLIKELY(inside != wave.exec())) {
+    load_lanes<kind>(wave.exec(), dst, [&](int l) -> const u8* {
+      return inside >> l & 1 ? wave.lds + places.words[l] : kNothing;
+    });
+    return true;
+  }
 #if defined(SIM_AVX512)
   // A 32-bit read of a smaller value may pass the end. LDS has padding for that.
   if constexpr (!is_words(kind)) {
@@ -95,8 +129,9 @@ SIM_INLINE bool write_place(Wave& wave, const Inst* inst, const u32* rows, const
   }
   Row places;
   lds_places(addresses, offset, places);
-  if (!locate_lds(wave, inst, places.words, size_of(kind))) return false;
-  store_lanes<kind>(wave.exec(), rows, [&](int l) { return wave.lds + places.words[l]; });
+  u64 inside;
+  if (!locate_inside(wave, inst, places.words, size_of(kind), inside)) return false;
+  store_lanes<kind>(inside, rows, [&](int l) { return wave.lds + places.words[l]; });
   return true;
 }
 
