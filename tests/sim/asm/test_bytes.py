@@ -190,6 +190,23 @@ def test_a_code_object_of_somebody_else_is_what_the_assembler_makes(word, other)
             read_module(changed, ASSEMBLER)
 
 
+@pytest.mark.skipif(not disassembler.knows("gfx950"), reason="needs LLVM 20 or newer")
+@pytest.mark.parametrize(("bits", "runs"), [(0x6000, True), (0x4000, True), (0x8000, False)])
+def test_a_scaled_product_may_set_the_bits_of_an_operand_that_it_lacks(bits, runs):
+    """Kernels of AMD set bits 13 and 14 of the part with the scales; LLVM's assembler does not."""
+    line = "v_mfma_scale_f32_16x16x128_f8f6f4 a[0:3], v[4:7], v[8:11], a[0:3], v12, v13"
+    text = kernel(f"{line} op_sel_hi:[0,0,0] cbsz:4 blgp:4", "gfx950")
+    code = ASSEMBLER.code_object(text)
+    before = (0xD3AC0000).to_bytes(4, "little")
+    assert code.count(before) == 1
+    changed = code.replace(before, (0xD3AC0000 | bits).to_bytes(4, "little"))
+    if runs:
+        assert read_module(changed, ASSEMBLER).functions["k"].instructions[1].size == 16
+    else:
+        with pytest.raises(AsmError):
+            read_module(changed, ASSEMBLER)
+
+
 @pytest.mark.parametrize("cut", [4, 40, 64, 200, 1000])
 def test_damaged_code_objects_are_refused(cut):
     code = ASSEMBLER.code_object(kernel(CONTROL))
