@@ -130,12 +130,15 @@ def _check_facts(name: str, descriptor: dict[str, int], metadata: KernelMetadata
 
     The number of registers in the metadata is exact: the hardware allocates eight at a time. It
     replaces that of the descriptor, unless the descriptor allocates more. The compiler does that
-    for kernels with a limit on the waves of a SIMD (`waves_per_eu`).
+    for kernels with a limit on the waves of a SIMD (`waves_per_eu`). A descriptor with no bytes of
+    arguments does not state them (LLVM, "User Guide for AMDGPU Backend", KERNARG_SIZE).
 
     Raises:
         AsmError: They do not.
     """
     values = metadata.values if metadata else {}
+    if descriptor["kernarg_size"] == 0:
+        descriptor["kernarg_size"] = values.get("kernarg_segment_size", 0)
     for fact, directive in _EQUAL_FACTS.items():
         if values.get(fact, descriptor[directive]) != descriptor[directive]:
             raise AsmError(

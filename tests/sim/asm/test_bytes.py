@@ -109,6 +109,13 @@ def test_metadata_and_descriptor_must_agree(stated, other):
     assert "state" in str(refusal(text.replace(stated, other))) or "wave" in other
 
 
+def test_a_descriptor_need_not_state_the_bytes_of_arguments():
+    text = kernel(CONTROL)
+    silent = text.replace("\t\t.amdhsa_kernarg_size 8", "\t\t.amdhsa_kernarg_size 0")
+    assert silent != text
+    assert parse(silent).descriptors["k"] == parse(text).descriptors["k"]
+
+
 def test_a_descriptor_may_allocate_more_registers_than_the_kernel_has():
     text = kernel(CONTROL)  # as the compiler does for a limit on the waves of a SIMD
     more = text.replace("_next_free_vgpr 64", "_next_free_vgpr 128")
