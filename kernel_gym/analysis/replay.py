@@ -95,10 +95,12 @@ class Replayed:
         """The recorded and the present version of the timing model, if their times differ."""
         recorded = self.record.evaluation.versions.get(TIMING_MODEL, "before 1")
         present = self.evaluation.versions.get(TIMING_MODEL)
-        equal = SAME_TIMES.get(self.evaluation.device.removeprefix("sim:"), frozenset())
-        if not present or recorded == present or {recorded, present} <= equal:
+        if not present or recorded == present:
             return None
-        return recorded, present
+        from kernel_gym.devices import describe
+
+        equal = SAME_TIMES.get(describe(self.evaluation.device).arch, frozenset())
+        return None if {recorded, present} <= equal else (recorded, present)
 
 
 def replay(

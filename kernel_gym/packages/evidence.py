@@ -102,11 +102,7 @@ def evidence_of(
             has no speed-up on unseen workloads, or it compares with another kernel although plain
             PyTorch, which the package falls back to, can be compared with.
     """
-    if task.baseline != "torch" and task.problem.fair_reference:
-        raise PackageError(
-            f"{task.id}: its record compares with the task's start kernel, expected plain PyTorch, "
-            f"which a package runs where its kernel is not faster: give --task {torch_task(task)}"
-        )
+    _require_torch(task)
     if evaluation.outcome is not Outcome.PASSED:
         raise PackageError(
             f"{task.id}: the record's outcome is {evaluation.outcome}, expected passed"
@@ -146,6 +142,15 @@ def evidence_of(
         record_sha256=sha256(evaluation.model_dump_json().encode()),
         versions=evaluation.versions,
     )
+
+
+def _require_torch(task: Task) -> None:
+    """Refuses records that do not compare with plain PyTorch, although it is a fair baseline."""
+    if task.baseline != "torch" and task.problem.fair_reference:
+        raise PackageError(
+            f"{task.id}: its record compares with the task's start kernel, expected plain PyTorch, "
+            f"which a package runs where its kernel is not faster: give --task {torch_task(task)}"
+        )
 
 
 def torch_task(task: Task) -> str:
