@@ -5,7 +5,7 @@
 
 One process with a simulated GPU runs a few architectures. What FOLDER holds already is not run
 again. Stored results of other architectures are kept. With --renew, those of all packages but the
-named ones are kept too. The whole table takes about 40 minutes of one core.
+named ones are kept too. The whole table takes about ten minutes of one core.
 """
 
 from __future__ import annotations
