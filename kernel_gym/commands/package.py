@@ -66,12 +66,13 @@ def make(
     """
     from kernel_gym.devices import describe
     from kernel_gym.packages import write_package
-    from kernel_gym.packages.evidence import evidence_of
+    from kernel_gym.packages.evidence import evidence_of, require_torch
     from kernel_gym.packages.verify import packaged_kernel
     from kernel_gym.tasks import get_task
 
     with one_line_errors():
         task = get_task(task_id)
+        require_torch(task)
         if path.is_dir() and (best := _best(path, task)):
             evaluation, source, judge = best
         elif path.is_dir():

@@ -102,7 +102,7 @@ def evidence_of(
             has no speed-up on unseen workloads, or it compares with another kernel although plain
             PyTorch, which the package falls back to, can be compared with.
     """
-    _require_torch(task)
+    require_torch(task)
     if evaluation.outcome is not Outcome.PASSED:
         raise PackageError(
             f"{task.id}: the record's outcome is {evaluation.outcome}, expected passed"
@@ -144,18 +144,18 @@ def evidence_of(
     )
 
 
-def _require_torch(task: Task) -> None:
-    """Refuses records that do not compare with plain PyTorch, although it is a fair baseline."""
+def require_torch(task: Task) -> None:
+    """Refuses a task that does not compare with plain PyTorch, although it is a fair baseline.
+
+    Raises:
+        PackageError: The message names the task of the same problem and language that does.
+    """
     if task.baseline != "torch" and task.problem.fair_reference:
         raise PackageError(
             f"{task.id}: its record compares with the task's start kernel, expected plain PyTorch, "
-            f"which a package runs where its kernel is not faster: give --task {torch_task(task)}"
+            "which a package runs where its kernel is not faster: give "
+            f"--task torch2{task.written_in}/{task.problem.name}"
         )
-
-
-def torch_task(task: Task) -> str:
-    """Returns the task of the same problem and language whose baseline is PyTorch."""
-    return f"torch2{task.written_in}/{task.problem.name}"
 
 
 def _measured(evaluation: Evaluation) -> tuple[Measured, ...]:

@@ -20,6 +20,7 @@ from kernel_gym.packages.evidence import (
     Measured,
     PackageError,
     read_evidence,
+    require_torch,
     sha256,
 )
 from kernel_gym.packages.write import CANDIDATES, EXAMPLE, kernel_folder, write_package
@@ -68,13 +69,15 @@ def verify(folder: Path, device: str = "", seed: int | None = None) -> Verificat
         seed: The seed of the draws; None draws it from the system.
 
     Raises:
-        PackageError: The package is malformed, or a file was changed, added or removed.
+        PackageError: The package is malformed, a file was changed, added or removed, or its task
+            does not compare with plain PyTorch.
         UnknownDevice: There is no such device.
     """
     evidence = read_evidence(folder)
     if changed := changed_files(folder, evidence):
         raise PackageError(f"{folder}: {'; '.join(changed)}: the package was changed")
     task, backward = get_task(evidence.task), evidence.backward
+    require_torch(task)
     source = kernel_source(folder, evidence)
     inner = kernel_source(folder, backward, "/backward") if backward else ""
     judge = device or evidence.device

@@ -25,3 +25,12 @@ def test_a_kernel_of_another_task_of_the_problem_is_judged_again(tmp_path):
     assert read_evidence(made).task == "torch2triton/softmax"
     missing = CliRunner().invoke(app, [*package, "torch2triton/relu_squared"])
     assert "no kernel for torch2triton/relu_squared passed" in missing.output.replace("\n", " ")
+
+
+def test_a_source_is_not_judged_for_a_task_that_no_package_takes(tmp_path):
+    source = tmp_path / "kernel.py"
+    source.write_text("no kernel")
+    command = ["package", str(source), "--task", "triton2triton/softmax", *DEVICE]
+    refused = CliRunner().invoke(app, [*command, "--out", str(tmp_path / "made")])
+    assert refused.exit_code == 2
+    assert "give --task torch2triton/softmax" in refused.output.replace("\n", " ")

@@ -46,6 +46,12 @@ def test_code_beside_the_kernel_with_new_digests_is_not_borne_out(package):
     assert difference.startswith(name)
 
 
+def test_a_package_of_a_task_with_a_start_kernel_is_refused(package):
+    _claim(package / "made", task="triton2triton/add_rms_norm")
+    with pytest.raises(PackageError, match="give --task torch2triton/add_rms_norm"):
+        verify(package / "made", seed=11)
+
+
 def test_the_table_of_workloads_is_judged_again(package):
     folder = package / "made"
     first, second, *others = read_evidence(folder).workloads
