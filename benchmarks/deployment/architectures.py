@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 SMALL_MLA = {
@@ -160,8 +161,13 @@ GATED_GELU = "llama with hidden_act=gelu"
 """A model for the GeGLU with the exact GELU, which few architectures have by default."""
 
 
-def config_of(name: str, problem: str = "") -> Any:
+def config_of(name: str, problem: str = "", sizes: Mapping[str, int] | None = None) -> Any:
     """Returns the tiny configuration of an architecture, with what a problem's package needs.
+
+    Args:
+        name: The architecture.
+        problem: The problem of the package.
+        sizes: Other sizes, of which those count that the configuration has and nothing else sets.
 
     Raises:
         ModelError: transformers has no such model type, or refuses the values.
@@ -173,4 +179,4 @@ def config_of(name: str, problem: str = "") -> Any:
     if name == GATED_GELU:
         kind = "llama"
     needed = OPERATIONS[problem].tiny if problem else {}
-    return tiny_config(kind, **(fitting(kind, needed) | values))
+    return tiny_config(kind, **(fitting(kind, {**(sizes or {}), **needed}) | values))

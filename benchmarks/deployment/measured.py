@@ -3,7 +3,7 @@
     python -m benchmarks.deployment.measured --device cuda:0 [--work FOLDER]
 
 The kernels are judged on that GPU first. Models have four layers of width 2048 and random weights;
-prefill takes two prompts of 2048 tokens, decoding 64 tokens of two sequences. A table is printed,
+prefill takes eight prompts of 2048 tokens, decoding 64 tokens of two sequences. A table is printed,
 and FOLDER has the results.
 """
 
@@ -18,12 +18,24 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from benchmarks.deployment.architectures import GATED_GELU, config_of
+
 ROOT = Path(__file__).parents[2]
 COMMAND = "python -m benchmarks.deployment.measured --device cuda:0"
 POINTS = 0.05
 """Difference between predicted and measured gain that counts as near."""
 MODELS: dict[str, tuple[str, ...]] = {
-    "llama": ("rms_norm", "add_rms_norm", "swiglu"),
+    "llama": (
+        "rms_norm",
+        "add_rms_norm",
+        "swiglu",
+        "softmax",
+        "gqa_attention",
+        "gather_rows",
+        "cross_entropy",
+        "bitnet_matmul",
+    ),
+    GATED_GELU: ("geglu",),
     "mistral": ("add_rms_norm",),
     "qwen2": ("swiglu",),
     "qwen3": ("rms_norm",),
@@ -35,6 +47,10 @@ MODELS: dict[str, tuple[str, ...]] = {
     "gpt_neox": ("layer_norm",),
     "gpt2": ("layer_norm",),
     "opt": ("layer_norm",),
+    "mixtral": ("moe_topk_softmax",),
+    "granitemoe": ("moe_topk_softmax",),
+    "vit": ("patch_embed",),
+    "clip_vision_model": ("patch_embed",),
 }
 """Packages of each model."""
 WIDE: dict[str, int] = {
@@ -52,6 +68,7 @@ WIDE: dict[str, int] = {
     "n_positions": 2048,
     "ffn_dim": 8192,
     "word_embed_proj_dim": 2048,
+    "image_size": 224,
 }
 """Sizes of the models, by the names that configurations have for them."""
 
@@ -83,7 +100,7 @@ def measure(device: str, work: Path) -> list[dict[str, Any]]:
     rows = []
     for model, wanted in MODELS.items():
         for package in wanted:
-            path = work / f"{model}-{package}.json"
+            path = work / f"{model.replace(' ', '_')}-{package}.json"
             if not path.exists():
                 began = time.perf_counter()
                 row = row_of(loaded[package], model, package, device)
@@ -100,22 +117,11 @@ def row_of(loaded: Any, model: str, package: str, device: str) -> dict[str, Any]
 
     row: dict[str, Any] = {"model": model, "package": package}
     try:
-        deployment = child.compare(loaded, wide_config(model), device, device)
+        deployment = child.compare(loaded, config_of(model, package, WIDE), device, device)
     except InputError as error:
         return row | {"error": str(error)}
     data = deployment.model_dump(mode="json", exclude={"source_sha256"})
     return row | data | {"parity": deployment.parity, "replaced": deployment.replaced}
-
-
-def wide_config(model: str) -> Any:
-    """Returns the configuration of a model with the sizes of `WIDE`."""
-    from kernel_gym.packages.models.build import tiny_config
-
-    known = tiny_config(model)
-    aliases = getattr(known, "attribute_map", {})
-    given = known.to_dict()
-    sizes = {k: v for k, v in WIDE.items() if given.get(k) is not None and k not in aliases}
-    return tiny_config(model, **sizes)
 
 
 def result_of(device: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
@@ -155,21 +161,28 @@ def table(result: dict[str, Any]) -> str:
 def _lines(row: dict[str, Any]) -> list[str]:
     name = f"| {row['model']} | `{row['package']}` |"
     if not row.get("phases"):
-        reason = row.get("error") or row.get("failure") or "not replaced"
-        return [f"{name} {reason} |" + " |" * 5]
+        left = {site["reason"] for site in row.get("sites", ())}
+        reason = row.get("error") or row.get("failure") or f"not replaced: {'; '.join(left)}"
+        return [f"{name} {_cell(reason)} |" + " |" * 5]
     name += f" {'yes' if row['parity'] else 'no'} |"
     lines = [f"{name} {phase['name']} | {' | '.join(_cells(phase))} |" for phase in row["phases"]]
     if row.get("uncaptured"):
-        lines.append(f"{name} not captured: {row['uncaptured']} |" + " |" * 4)
+        lines.append(f"{name} not captured: {_cell(row['uncaptured'])} |" + " |" * 4)
     return lines
 
 
+def _cell(reason: str) -> str:
+    """Returns the first sentence of a reason."""
+    return reason.partition(". ")[0]
+
+
 def _cells(phase: dict[str, Any]) -> tuple[str, ...]:
-    called = phase["operator_gain"] is not None
+    called, predicted = phase["operator_gain"] is not None, phase["predicted_gain"]
+    share = "fused" if called and predicted is None else f"{phase['share']:.1%}"
     return (
-        f"{phase['share']:.1%}" if called else "never called",
+        share if called else "never called",
         f"{phase['operator_gain']:.2f}" if called else "",
-        f"{phase['predicted_gain']:.3f}" if called else "",
+        f"{predicted:.3f}" if predicted is not None else "",
         f"{phase['gain']:.3f} ({phase['gain_low']:.3f} to {phase['gain_high']:.3f})",
     )
 

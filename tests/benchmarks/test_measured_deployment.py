@@ -15,6 +15,7 @@ def test_a_row_has_both_phases_and_says_why_no_kernel_ran(tmp_path, monkeypatch)
     monkeypatch.setattr(measured, "WIDE", {"hidden_size": 64, "intermediate_size": 64})
     monkeypatch.setattr(measure, "MEASURED_CALLS", 1)
     monkeypatch.setattr(measure, "MEASURED_PAIRS", 1)
+    monkeypatch.setattr(measure, "MEASURED_TOKENS", 1024)
     loaded = child.load(write(tmp_path / "package", "torch2triton/rms_norm"), "cpu")
     row = measured.row_of(loaded, "llama", "rms_norm", "cpu")
     assert [(phase["name"], phase["kernel_calls"]) for phase in row["phases"]] == [
@@ -22,7 +23,7 @@ def test_a_row_has_both_phases_and_says_why_no_kernel_ran(tmp_path, monkeypatch)
         ("decode", 0),
     ]
     assert all("no kernel" in phase["fallback_reason"] for phase in row["phases"])
-    assert row["phases"][0]["tokens"] == child.BATCH * 512, "as many as the model takes"
+    assert row["phases"][0]["tokens"] == 2 * 512, "each prompt is as long as the model takes"
     shown = measured.table({"gpu": "none", "date": "today", "rows": [row]}).splitlines()
     assert shown[-1].startswith("| llama | `rms_norm` |")
     assert shown[-1].count("|") == shown[-2].count("|")

@@ -130,11 +130,12 @@ def tiny_config(model_type: str, **values: object) -> ModelConfig:
 
 def fitting(model_type: str, values: Mapping[str, object]) -> dict[str, object]:
     """Returns those values that a model type has, and a quantization, which all have."""
-    known = _made(model_type, {}).to_dict()
+    default = _made(model_type, {})
+    known, aliases = default.to_dict(), getattr(default, "attribute_map", {})
     return {
         name: value
         for name, value in values.items()
-        if known.get(name) is not None or name == "quantization_config"
+        if (known.get(name) is not None and name not in aliases) or name == "quantization_config"
     }
 
 

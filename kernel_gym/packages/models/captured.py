@@ -7,6 +7,7 @@ therefore capture the launches of one token (`torch.cuda.CUDAGraph`) and repeat 
 from __future__ import annotations
 
 import copy
+import itertools
 import statistics
 from collections.abc import Callable, Mapping
 
@@ -27,8 +28,10 @@ from kernel_gym.packages.models.sites import Replaced
 NAME = "captured decode"
 REPLAYS = 20
 """Replays that are timed together."""
-FACTORS = (2, 2048), (2048, 2048)
+FACTORS = (2, 2048), (2048, 5632)
 """The sizes of a product that stands between two calls of an operator."""
+WEIGHTS = 16
+"""Products with different weights: 369 MB, more than caches hold (256 MB in an MI300X)."""
 
 
 class CapturedClock(DeviceClock):
@@ -36,12 +39,16 @@ class CapturedClock(DeviceClock):
 
     def __init__(self, device: str) -> None:
         super().__init__(device)
-        self._factors = [torch.ones(*s, dtype=torch.float16, device=device) for s in FACTORS]
+        left, right = FACTORS
+        self._left = torch.ones(left, dtype=torch.float16, device=device)
+        weights = torch.ones(WEIGHTS, *right, dtype=torch.float16, device=device)
+        self._weights = itertools.cycle(weights.unbind())
 
     def time(self, call: Callable[[], object]) -> float:
         """Returns the median seconds that a call adds to a product, as models alternate them.
 
-        A kernel that is repeated alone finds its code in the caches, so that it takes less time.
+        A kernel that is repeated alone finds its code and weights in the caches, so that it takes
+        less time. In a model, the weights of all layers pass through the caches between two calls.
         """
         both = capture(lambda: [(call(), self._multiply()) for _ in range(MEASURED_CALLS)])
         rest = capture(lambda: [self._multiply() for _ in range(MEASURED_CALLS)])
@@ -49,7 +56,7 @@ class CapturedClock(DeviceClock):
         return statistics.median(added) / MEASURED_CALLS
 
     def _multiply(self) -> Tensor:
-        return torch.mm(*self._factors)
+        return torch.mm(self._left, next(self._weights))
 
     def replay(self, graph: torch.cuda.CUDAGraph) -> float:
         """Returns the mean seconds of a graph among others."""

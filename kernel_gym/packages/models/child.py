@@ -130,7 +130,7 @@ def compare(
         "sites": tuple(replaced.sites),
     }
     if replaced.turn_on:
-        operator = measure.Operator(loaded.kernel, loaded.operation)
+        operator = measure.Operator(loaded.kernel, loaded.operation, replaced.fused)
         try:
             values |= _compared(replaced, inputs, device, clock, operator, decode)
         except Exception as error:  # of the model's code or the package's: a result, not a crash
@@ -144,11 +144,17 @@ def _first_line(error: Exception) -> str:
 
 
 def _longer(model: PretrainedModel, inputs: dict[str, Tensor], device: str) -> dict[str, Tensor]:
-    """Returns longer prompts, as a measurement takes them, if the model takes tokens alone."""
+    """Returns as many prompts or images as a measurement takes, if the model takes one of them."""
     most = getattr(model.config.get_text_config(), "max_position_embeddings", None)
-    if set(inputs) != {"input_ids", "attention_mask"} or most is None:
+    if "pixel_values" in inputs:
+        longer = inputs_of(model, measure.MEASURED_IMAGES, PROMPT)
+    elif most is not None and set(inputs) <= {"input_ids", "attention_mask", "labels"}:
+        length = min(most, measure.MEASURED_PROMPT)
+        longer = inputs_of(model, measure.MEASURED_TOKENS // length, length)
+    else:
         return inputs
-    longer = inputs_of(model, BATCH, min(most, measure.MEASURED_PROMPT))
+    if "labels" in inputs:
+        longer["labels"] = longer["input_ids"]
     return {key: value.to(device) for key, value in longer.items()}
 
 

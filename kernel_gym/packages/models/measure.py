@@ -29,10 +29,13 @@ MEASURED_PAIRS = 6
 """With six pairs the median lies between the least and the largest with a probability of 97 %."""
 MEASURED_CALLS = 50
 """Calls of an operator that are measured together, as a model does not wait after each one."""
-
-
 MEASURED_PROMPT = 2048
-"""Most tokens of a prompt that is measured: a shorter one does not fill a GPU."""
+"""Most tokens of a prompt that is measured."""
+MEASURED_TOKENS = 16384
+"""Tokens of all prompts that are measured together: as many as servers take for one pass of a
+large GPU. With a quarter of them, PyTorch on the host takes almost as long as the GPU."""
+MEASURED_IMAGES = 64
+"""Images that are measured together."""
 
 
 class DeviceClock:
@@ -251,10 +254,18 @@ def decode_phase(
 
 @dataclass(frozen=True)
 class Operator:
-    """A package's operator, and the operation as models write it."""
+    """A package's operator, and the operation as models write it.
+
+    Attributes:
+        kernel: The package.
+        operation: The operation.
+        fused: Whether the original has it inside a larger fused operator. Then its share of the
+            model is unknown, and nothing is predicted.
+    """
 
     kernel: ModuleType
     operation: Operation
+    fused: bool = False
 
     def alone(self, replaced: Replaced) -> Layers:
         """Returns the replaced modules with their layers, if the operation is all they compute."""
@@ -287,7 +298,7 @@ class Operator:
             reason = reason or why
         gains = sorted(a / b for a, b in pairs)
         seconds = statistics.median(a for a, _ in pairs)
-        share = min(1.0, plain / seconds)
+        share = 0.0 if self.fused else min(1.0, plain / seconds)
         gain = plain / kernel if kernel else None
         return Phase(
             name=name,
@@ -303,7 +314,7 @@ class Operator:
             fallback_reason=reason,
             operator_gain=gain,
             share=share,
-            predicted_gain=None if gain is None else 1 / (1 - share + share / gain),
+            predicted_gain=None if gain is None or self.fused else 1 / (1 - share + share / gain),
             note=_note(gain, gains[-1]),
         )
 

@@ -92,8 +92,10 @@ class Phase(Record):
         fallback_reason: Why the first of the others ran plain PyTorch.
         operator_gain: The operator alone at the shapes of these calls: seconds of PyTorch as models
             write it over seconds of the package, summed over all calls; None without calls.
-        share: The part of the original's seconds that the operation takes, computed alone.
-        predicted_gain: What operator_gain and share predict: 1 / (1 - share + share / gain).
+        share: The part of the original's seconds that the operation takes, computed alone; 0 if
+            the original has the operation inside a larger fused operator.
+        predicted_gain: What operator_gain and share predict: 1 / (1 - share + share / gain). None
+            without calls, or if the share is unknown.
         note: A remark, such as that the package is faster alone and slower in the model.
     """
 

@@ -26,6 +26,8 @@ class Replaced:
         turn_on: Functions that put the package in place.
         turn_off: Functions that put the original back.
         layers: Single modules that are replaced, each with its layer's forward method.
+        fused: Whether the original has the operation inside a larger fused operator, so that its
+            own time is unknown.
     """
 
     model: PretrainedModel
@@ -33,6 +35,7 @@ class Replaced:
     turn_on: list[Callable[[], None]] = field(default_factory=list)
     turn_off: list[Callable[[], None]] = field(default_factory=list)
     layers: dict[nn.Module, Callable[..., object]] = field(default_factory=dict)
+    fused: bool = False
 
     @contextmanager
     def package(self) -> Iterator[PretrainedModel]:

@@ -120,7 +120,8 @@ def replace_attention(
         replaced.sites.append(site_of(group, operators, **({"reason": reason} if reason else how)))
     if not whole:
         return
-    original = "sdpa" if replaced.model._supports_sdpa else "eager"
+    replaced.fused = bool(replaced.model._supports_sdpa)
+    original = "sdpa" if replaced.fused else "eager"
     replaced.model.set_attn_implementation(original)
     AttentionInterface.register(ATTENTION, kernel.layers.attention)
     AttentionMaskInterface.register(ATTENTION, eager_mask)

@@ -59,3 +59,21 @@ def test_a_module_that_computes_more_is_not_timed_for_the_operation(load):
     operator = measure.Operator(load("swiglu").kernel, OPERATIONS["swiglu"])
     assert replaced.layers
     assert not operator.alone(replaced)
+
+
+@needs_gpu
+def test_weights_between_two_calls_are_more_than_the_gpus_cache_holds():
+    cache = torch.cuda.get_device_properties("cuda").L2_cache_size
+    clock = captured.CapturedClock("cuda")
+    places = {next(clock._weights).data_ptr() for _ in range(captured.WEIGHTS)}
+    assert len(places) == captured.WEIGHTS
+    assert captured.WEIGHTS * next(clock._weights).nbytes > 2 * cache
+
+
+@pytest.mark.parametrize(("longest", "prompts"), [(128, 128), (4096, 8)])
+def test_measured_prompts_have_as_many_tokens_as_servers_take(longest, prompts):
+    config = build.tiny_config("llama", max_position_embeddings=longest)
+    model = build.build(config, torch.float32, "sdpa")
+    long = child._longer(model, build.inputs_of(model, 2, 8), "cpu")
+    assert long["input_ids"].shape == (prompts, 16384 // prompts)
+    assert long["attention_mask"].all()

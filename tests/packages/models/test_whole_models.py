@@ -13,8 +13,8 @@ from kernel_gym.cli import app
 from kernel_gym.errors import InputError
 from kernel_gym.evaluator import Evaluator
 from kernel_gym.packages.evidence import PackageError, evidence_of
-from kernel_gym.packages.models import child, deploy
-from kernel_gym.packages.models.build import OMITTED, build, read_config
+from kernel_gym.packages.models import child, deploy, measure
+from kernel_gym.packages.models.build import OMITTED, build, read_config, tiny_config
 from kernel_gym.packages.write import write_package
 from kernel_gym.records import Outcome
 from kernel_gym.tasks import get_task
@@ -83,6 +83,18 @@ def test_a_kernel_that_is_faster_alone_and_slower_in_the_model_is_shown_as_such(
     assert loss.operator_gain > 1 > loss.gain
     assert loss.note == "faster alone and slower in the model"
     assert deployment.parity
+
+
+@pytest.mark.parametrize(("problem", "fused"), [("softmax", True), ("swiglu", False)])
+def test_nothing_is_predicted_for_an_operation_inside_a_fused_one(
+    load, monkeypatch, problem, fused
+):
+    monkeypatch.setattr(measure, "MEASURED_TOKENS", 64)
+    monkeypatch.setattr(measure, "MEASURED_CALLS", 1)
+    config = tiny_config("llama", max_position_embeddings=64)
+    (prefill,) = child.compare(load(problem), config, "cpu", "cpu", decode=False).phases
+    assert prefill.operator_gain > 0
+    assert (prefill.predicted_gain is None, prefill.share == 0.0) == (fused, fused)
 
 
 def test_the_command_reports_and_its_exit_code_is_parity(tmp_path, write):
