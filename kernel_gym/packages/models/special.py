@@ -7,6 +7,7 @@ import inspect
 import sys
 import textwrap
 from collections import Counter
+from functools import partial
 from types import MethodType, ModuleType
 
 import torch
@@ -102,9 +103,10 @@ def replace_attention(
     """Registers attention with the package's softmax, for models with the usual eager one.
 
     The original is transformers' default, `sdpa`, which has its softmax inside a fused operator,
-    where the model supports it.
+    where the model supports it. Calls that the package refuses run it, too.
     """
     from transformers import AttentionInterface, AttentionMaskInterface
+    from transformers.integrations.sdpa_attention import sdpa_attention_forward
     from transformers.masking_utils import eager_mask
     from transformers.models.llama import modeling_llama
 
@@ -123,7 +125,10 @@ def replace_attention(
     replaced.fused = bool(replaced.model._supports_sdpa)
     original = "sdpa" if replaced.fused else "eager"
     replaced.model.set_attn_implementation(original)
-    AttentionInterface.register(ATTENTION, kernel.layers.attention)
+    attention = kernel.layers.attention
+    if replaced.fused:
+        attention = partial(attention, own=sdpa_attention_forward)
+    AttentionInterface.register(ATTENTION, attention)
     AttentionMaskInterface.register(ATTENTION, eager_mask)
     replaced.turn_on.append(lambda: replaced.model.set_attn_implementation(ATTENTION))
     replaced.turn_off.append(lambda: replaced.model.set_attn_implementation(original))

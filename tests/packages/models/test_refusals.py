@@ -7,6 +7,7 @@ from types import MethodType
 import pytest
 import torch
 from torch import nn
+from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.loss.loss_utils import ForCausalLMLoss
 from transformers.models.llama import modeling_llama as llama
 
@@ -183,6 +184,28 @@ def test_the_loss_and_the_softmax_of_another_type_are_those_of_the_model(load):
     assert torch.allclose(out, right)
     assert torch.equal(weights, right_weights)
     assert softmax.inputs.REFUSED["x is torch.float32, expected torch.float16"] == 1
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_a_refused_softmax_is_that_of_the_models_fused_attention(load, masked):
+    attention = load("softmax").kernel.layers.attention
+    module = nn.Module().eval()
+    module.num_key_value_groups, module.is_causal = 2, True
+    q, k, v = torch.randn(2, 4, 6, 8), torch.randn(2, 2, 6, 8), torch.randn(2, 2, 6, 8)
+    mask = torch.full((6, 6), -torch.inf).triu(1).expand(2, 1, 6, 6) if masked else None
+    eager, weights = attention(module, q, k, v, mask, scaling=0.3)
+    out, none = attention(module, q, k, v, mask, scaling=0.3, own=sdpa_attention_forward)
+    assert weights.shape == (2, 4, 6, 6)
+    assert none is None
+    torch.testing.assert_close(out, eager)
+
+
+def test_scores_of_the_type_of_their_mask_are_refused(load):
+    softmax = load("softmax").kernel
+    q, module = torch.randn(1, 2, 4, 8).half(), nn.Module().eval()
+    out, _ = softmax.layers.attention(module, q, q, q, torch.zeros(1, 1, 4, 4))
+    assert out.dtype == torch.float16
+    assert softmax.inputs.REFUSED["x is torch.float32, expected torch.float16"] >= 1
 
 
 def test_a_layer_that_took_the_place_of_a_class_says_why_it_refuses(load, monkeypatch):
