@@ -9,6 +9,7 @@ import ctypes
 import importlib.util
 import os
 import sys
+from typing import TYPE_CHECKING
 
 import torch
 
@@ -27,6 +28,9 @@ from kernel_gym.sim.asm.targets import MAX_CODE_BYTES
 from kernel_gym.torch_device import library
 from kernel_gym.worker.hip.connection import Connection
 from kernel_gym.worker.sim.runtime import DeviceAnswer, DeviceError, SimRuntime
+
+if TYPE_CHECKING:
+    from kernel_gym.worker.hip.connection import Pointers, Words
 
 
 class LocalRuntime(SimRuntime):
@@ -151,15 +155,26 @@ class LocalRuntime(SimRuntime):
 
 
 class _TellingConnection(Connection):
-    """A connection that says why a module cannot be loaded. The program gets an error code."""
+    """A connection that says what failed. The program gets an error code, and may abort."""
 
     def _module(self, image: int | None, path: bytes | None) -> int:
         self.error = None
         number = super()._module(image, path)
         if not number:
-            line = f"kernel-gym: a module cannot be loaded: {self.error}\n"
-            _print(line.encode(), to_stderr=True)
+            self._tell("a module cannot be loaded")
         return number
+
+    def _launch(
+        self, name: bytes, grid: Words, block: Words, args: Pointers, shared: int, packed: int
+    ) -> int:
+        failed_before = self.error is not None
+        status = super()._launch(name, grid, block, args, shared, packed)
+        if status and not failed_before:
+            self._tell("a launch failed")
+        return status
+
+    def _tell(self, what: str) -> None:
+        _print(f"kernel-gym: {what}: {self.error}\n".encode(), to_stderr=True)
 
 
 def _print(text: bytes, to_stderr: bool) -> None:

@@ -99,6 +99,53 @@ def test_a_library_that_calls_hip_has_the_gpu_of_its_process():
     assert "kernel-gym: a module cannot be loaded: a module is neither" in done.stderr
 
 
+PACKED = """
+import ctypes
+import struct
+import kernel_gym
+kernel_gym.enable_simulation(threads=1)
+import torch, triton
+import triton.language as tl
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+from kernel_gym.simulated_rocm.folders import library_folder
+
+@triton.jit
+def double(x, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(x + offsets, 2 * tl.load(x + offsets, mask=offsets < n), mask=offsets < n)
+
+source = ASTSource(double, {"x": "*fp32", "n": "i32", "BLOCK": "constexpr"}, {"BLOCK": 64})
+code = triton.compile(source, target=GPUTarget("hip", "gfx942", 64)).asm["hsaco"]
+hip = ctypes.CDLL(str(library_folder() / "libamdhip64.so.7"))
+module, function = ctypes.c_void_p(), ctypes.c_void_p()
+assert hip.hipModuleLoadData(ctypes.byref(module), code) == 0
+assert hip.hipModuleGetFunction(ctypes.byref(function), module, b"double") == 0
+
+def launch(address):
+    segment = ctypes.create_string_buffer(struct.pack("<Qi", address, 4), 12)  # of 32 bytes
+    size = ctypes.c_size_t(12)
+    extra = (ctypes.c_void_p * 5)(
+        1, ctypes.addressof(segment), 2, ctypes.addressof(size), 3
+    )
+    return hip.hipModuleLaunchKernel(function, 1, 1, 1, 256, 1, 1, 0, None, None, extra)
+
+x = torch.arange(4.0, device="cuda")
+assert launch(x.data_ptr()) == 0
+assert x.tolist() == [0, 2, 4, 6]
+assert launch(8) == 719
+"""
+
+
+def test_a_launch_may_leave_out_the_end_of_its_arguments_and_says_why_it_failed(tmp_path):
+    program = tmp_path / "packed.py"
+    program.write_text(PACKED, encoding="utf-8")
+    done = subprocess.run([sys.executable, str(program)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("kernel-gym: a launch failed: ") == 1
+    assert "double" in done.stderr
+
+
 def test_the_hook_runs_the_sitecustomize_that_it_hides(tmp_path):
     (tmp_path / "sitecustomize.py").write_text("import builtins\nbuiltins.mine = 'ran'\n")
     code = "import sys; print(mine, sys.modules['sitecustomize'].__file__, 'torch' in sys.modules)"

@@ -132,8 +132,9 @@ class Connection:
         def launch() -> None:
             kernel = self._kernel(name.decode())
             explicit = [a for a in kernel["args"] if not a[1].startswith("hidden_")]
-            if packed:  # one buffer that is laid out as the segment
-                segment = _bytes_at(args, 0, packed)
+            if packed:  # one buffer that is laid out as the segment, perhaps without its end
+                size = max((a[2] + a[0] for a in explicit), default=0)
+                segment = _bytes_at(args, 0, packed).ljust(size, b"\0")
                 values = [segment[a[2] : a[2] + a[0]] for a in explicit]
             else:
                 values = [_bytes_at(args, i, a[0]) for i, a in enumerate(explicit)]
