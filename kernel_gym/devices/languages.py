@@ -1,4 +1,4 @@
-"""Why a device takes no candidates in a language inside of Python."""
+"""Reasons why a device takes no candidates in a language inside of Python."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ _KEPT = {
     "flydsl": "bounds checks, its barriers",
     "tilelang": "bounds checks",
 }
-"""What the advice on a start kernel names, by language. TileLang's compiler puts the barriers."""
+"""Words of the advice on a start kernel, by language. TileLang's compiler puts the barriers."""
 _FROM_TORCH = """\
 Each PyTorch operator of the reference is a launch and a trip through memory: one fused kernel \
 saves most of both. Where the reference is a single library call, match its traffic first."""

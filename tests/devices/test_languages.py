@@ -1,4 +1,4 @@
-"""What a device says of candidates in a language inside of Python that it does not take."""
+"""Reasons why a device takes no candidates in a language inside of Python."""
 
 from __future__ import annotations
 
