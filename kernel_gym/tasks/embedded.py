@@ -60,14 +60,23 @@ def wrong_language(source: str, package: str) -> str:
     """
     if not package:
         return ""
-    cure = f"write {KERNELS[package]} kernels, or choose a task in another mode"
     if uses(package, source):
         other = next((name for name in EXTRAS if name != package and uses(name, source)), "")
-        alone = f"found an import of {other}, expected {EXTRAS[package]} alone: {cure}"
-        return alone if other else ""
+        return foreign_import(other, package) if other else ""
     language = language_of(source)
     named = f"a source in {language}" if language else f"no import of {package}"
-    return f"found {named}, expected one in {EXTRAS[package]}: import {package} and {cure}"
+    return (
+        f"found {named}, expected one in {EXTRAS[package]}: import {package} and {_cure(package)}"
+    )
+
+
+def _cure(package: str) -> str:
+    return f"write {KERNELS[package]} kernels, or choose a task in another mode"
+
+
+def foreign_import(other: str, package: str) -> str:
+    """Returns why an import of one package is refused in tasks that require another one."""
+    return f"found an import of {other}, expected {EXTRAS[package]} alone: {_cure(package)}"
 
 
 def foreign_launch(package: str) -> str:

@@ -176,6 +176,19 @@ def test_two_languages_in_one_source_are_refused_in_screening(evaluator, languag
     )
 
 
+@of_each_language
+def test_an_import_that_the_screen_does_not_see_is_refused_where_it_happens(evaluator, language):
+    require(language)
+    (other,) = (one for one in LANGUAGES if one is not language)
+    source = f"x = 1; import {other.package}\n{embedded_kernel(language.package, 'add')}"
+    result = evaluator.evaluate(get_task(f"torch2{language.package}/add"), source)
+    assert (result.outcome, result.stage) == (Outcome.COMPILE_ERROR, Stage.BUILD)
+    assert (
+        f"found an import of {other.package}, expected {language.name} alone: {language.cure}"
+        in result.message
+    )
+
+
 @pytest.mark.slow
 @of_each_language
 def test_a_launch_by_triton_is_refused_however_the_source_looks(evaluator, language):
