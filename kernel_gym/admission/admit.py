@@ -27,7 +27,7 @@ from kernel_gym.tasks.verdicts import (
     kernel_digest,
 )
 
-_FIRST = {"triton": Mode.TRITON2TRITON, "hip": Mode.HIP2HIP, "flydsl": Mode.FLYDSL2FLYDSL}
+_FIRST = {mode.written_in: mode for mode in Mode if mode.has_start_kernel}
 """The mode in which a language's start kernel is evaluated."""
 
 

@@ -20,6 +20,7 @@ from kernel_gym.devices.sim.toolchain import FIX
 from kernel_gym.errors import InputError
 from kernel_gym.storage.run_store import SUFFIX
 from kernel_gym.tasks import Task, prompt, train_workloads
+from kernel_gym.tasks.embedded import WRITES_HIP
 from kernel_gym.tasks.small_floats import runs_on
 from kernel_gym.tasks.task import Mode
 
@@ -163,7 +164,7 @@ def _text(name: str, task: Task, device: str) -> str:
         "TORCH": version("torch").partition("+")[0],  # the verifiers judge as this machine does
         "TRITON": version("triton").partition("+")[0],
         "EXTRAS": ",".join(filter(None, ("judge", task.extra))),
-        "COMPILER": _HIP_COMPILER if task.language == "hip" else "",
+        "COMPILER": _HIP_COMPILER if task.written_in in ("hip", *WRITES_HIP) else "",
     }
     for key, value in values.items():
         text = text.replace(f"@{key}@", value)

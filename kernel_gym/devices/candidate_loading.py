@@ -21,7 +21,7 @@ from kernel_gym.protocol.request import Request
 from kernel_gym.sandbox.channel import ChannelMessage
 from kernel_gym.sandbox.spawn import Family
 from kernel_gym.tasks import extension
-from kernel_gym.tasks.embedded import uses_tilelang
+from kernel_gym.tasks.embedded import uses
 from kernel_gym.tasks.task import Task
 
 MAX_BUILDS = 64
@@ -75,7 +75,7 @@ class CandidateLoading:
 
     @property
     def _in_tilelang(self) -> bool:
-        return self.task.language == "triton" and uses_tilelang(self.source)
+        return self.task.language == "triton" and uses("tilelang", self.source)
 
     @property
     def asks_for_times_alone(self) -> bool:

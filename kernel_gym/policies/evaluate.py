@@ -11,6 +11,7 @@ from tempfile import TemporaryDirectory
 
 from kernel_gym.analysis.breakdown import RunMetrics
 from kernel_gym.devices import describe, device_status, resolve
+from kernel_gym.devices.languages import lacking
 from kernel_gym.episodes.conversation import PROMPTS
 from kernel_gym.executors import (
     Executor,
@@ -28,7 +29,6 @@ from kernel_gym.storage.run_records import RunConfig, TurnRecord
 from kernel_gym.storage.run_store import RunStore
 from kernel_gym.storage.secret import RunSecret
 from kernel_gym.tasks import Task, load_suite
-from kernel_gym.tasks.embedded import lacking
 from kernel_gym.tasks.small_floats import runs_on
 from kernel_gym.tasks.verdicts import HEAD_ROOM, head_room_on
 
@@ -164,8 +164,8 @@ def runnable(
         for fix in status.fixes:
             note(f"  to fix it: {fix}")
     built = [task for task in tasks if task.language in status.languages]
-    takes = describe(device).embedded
-    lacks = {task.id: lacking(task.extra, takes) for task in built}
+    described = describe(device)
+    lacks = {task.id: lacking(task.extra, described) for task in built}
     for reason in filter(None, dict.fromkeys(lacks.values())):
         few = ", ".join(name for name, why in lacks.items() if why == reason)
         note(f"skipped, {reason}: {few}")

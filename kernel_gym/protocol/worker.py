@@ -90,8 +90,8 @@ class LoadOnSimulator(Request, verb="load"):
     """Builds and loads a candidate. For HIP the compiler has made two files of it."""
 
     language: str = parsed(fields.text)
-    """"triton", "hip", "flydsl" where Triton may launch nothing, "extension" for a module that
-    builds an extension in HIP, or "extension file" for an extension that the compiler has built."""
+    """"triton", "hip", "flydsl" or "tilelang" where Triton may launch nothing, "extension" for a
+    module that builds an extension in HIP, or "extension file" for one that the compiler built."""
     entry: str = parsed(fields.text)
     """Name of the function to call."""
     source: str = parsed(fields.text)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import importlib.util
 import re
-from collections.abc import Collection
 from types import MappingProxyType
 
 from kernel_gym.extras import missing_extra
@@ -15,13 +14,15 @@ from kernel_gym.tasks.names import embedded_file
 
 EXTRAS = MappingProxyType({"flydsl": "FlyDSL", "tilelang": "TileLang"})
 """Packages of languages that are extras of this package, each with the language's name."""
+KERNELS = MappingProxyType({"flydsl": "@flyc.kernel", "tilelang": "@tilelang.jit"})
+"""Decorators of kernels, by package of `EXTRAS`."""
+WRITES_HIP = frozenset({"tilelang"})
+"""Packages of `EXTRAS` that write kernels in HIP, which a compiler of HIP builds."""
 _IMPORTS = r"^[ \t]*(?:import|from)[ \t][^#\n]*\b{}\b"
-_FLYDSL = re.compile(_IMPORTS.format("flydsl"), re.MULTILINE)
-_TILELANG = re.compile(_IMPORTS.format("tilelang"), re.MULTILINE)
-
-
-_KERNELS = MappingProxyType({"flydsl": "@flyc.kernel", "tilelang": "@tilelang.jit"})
-"""Decorators of kernels."""
+_EXTRAS = MappingProxyType(
+    {package: re.compile(_IMPORTS.format(package), re.MULTILINE) for package in EXTRAS}
+)
+"""The import of each package of `EXTRAS`."""
 _OTHERS = MappingProxyType(
     {
         "HIP": re.compile(r"__global__|^[ \t]*#[ \t]*include\b", re.MULTILINE),
@@ -33,19 +34,14 @@ _OTHERS = MappingProxyType(
 """Signs of other languages in a source, by language. The first that fits counts."""
 
 
-def uses_flydsl(source: str) -> bool:
-    """Whether a Python module imports FlyDSL."""
-    return bool(_FLYDSL.search(source))
-
-
-def uses_tilelang(source: str) -> bool:
-    """Whether a Python module imports TileLang."""
-    return bool(_TILELANG.search(source))
+def uses(package: str, source: str) -> bool:
+    """Whether a Python module imports a package of `EXTRAS`."""
+    return bool(_EXTRAS[package].search(source))
 
 
 def extra_of(source: str) -> str:
     """Returns the package of `EXTRAS` that a Python module imports; empty if it imports none."""
-    return "flydsl" if uses_flydsl(source) else "tilelang" if uses_tilelang(source) else ""
+    return next((package for package in EXTRAS if uses(package, source)), "")
 
 
 def language_of(source: str) -> str:
@@ -62,21 +58,32 @@ def wrong_language(source: str, package: str) -> str:
         source: The source of a candidate.
         package: The package of `EXTRAS` that the task requires, or empty.
     """
-    if not package or extra_of(source) == package:
+    if not package:
         return ""
+    if uses(package, source):
+        other = next((name for name in EXTRAS if name != package and uses(name, source)), "")
+        return foreign_import(other, package) if other else ""
     language = language_of(source)
     named = f"a source in {language}" if language else f"no import of {package}"
     return (
-        f"found {named}, expected one in {EXTRAS[package]}: import {package} and write "
-        f"{_KERNELS[package]} kernels, or choose a task in another mode"
+        f"found {named}, expected one in {EXTRAS[package]}: import {package} and {_cure(package)}"
     )
+
+
+def _cure(package: str) -> str:
+    return f"write {KERNELS[package]} kernels, or choose a task in another mode"
+
+
+def foreign_import(other: str, package: str) -> str:
+    """Returns why an import of one package is refused in tasks that require another one."""
+    return f"found an import of {other}, expected {EXTRAS[package]} alone: {_cure(package)}"
 
 
 def foreign_launch(package: str) -> str:
     """Returns why a launch by Triton is refused in tasks that require a package of `EXTRAS`."""
     return (
         f"found a launch of a kernel in Triton, expected {EXTRAS[package]} alone: write it as a "
-        f"{_KERNELS[package]} kernel, or choose a task in another mode"
+        f"{KERNELS[package]} kernel, or choose a task in another mode"
     )
 
 
@@ -92,19 +99,6 @@ def embedded_kernel(language: str, name: str) -> str | None:
     """
     path = embedded_file(language, name)
     return path.read_text(encoding="utf-8") if name.isidentifier() and path.is_file() else None
-
-
-def lacking(package: str, embedded: Collection[str]) -> str:
-    """Returns one line on why a device takes no candidates in a language; empty if it does.
-
-    Args:
-        package: The package of `EXTRAS` that a task requires, or empty.
-        embedded: The packages whose candidates the device takes.
-    """
-    if not package or package in embedded:
-        return ""
-    foreign = f"candidates in {EXTRAS[package]} are for AMD's GPUs: use --device sim"
-    return missing_package(package) or foreign
 
 
 def missing_package(package: str) -> str:
@@ -126,14 +120,14 @@ def waits_by_compiler(source: str) -> bool:
     Args:
         source: A candidate of a task in Triton.
     """
-    return not ("gluon" in source or uses_flydsl(source) or uses_tilelang(source))
+    return not ("gluon" in source or extra_of(source))
 
 
 def installed_extras(has_hip: bool) -> tuple[str, ...]:
     """Returns the packages of `EXTRAS` that candidates can use here.
 
     Args:
-        has_hip: Whether HIP can be built: TileLang writes HIP.
+        has_hip: Whether HIP can be built.
     """
     installed = (name for name in EXTRAS if importlib.util.find_spec(name) is not None)
-    return tuple(name for name in installed if has_hip or name != "tilelang")
+    return tuple(name for name in installed if has_hip or name not in WRITES_HIP)

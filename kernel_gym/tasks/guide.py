@@ -9,10 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 
+from kernel_gym.tasks.embedded import EXTRAS
 from kernel_gym.tasks.names import GUIDES
 from kernel_gym.tasks.problem import Problem
 
-EMBEDDED = ("gluon", "flydsl", "tilelang")
+EMBEDDED = ("gluon", *EXTRAS)
 """Languages inside of Python that tasks in Triton accept: their guides stand beside Triton's."""
 _FAMILIES = {
     "gfx90a": "cdna",

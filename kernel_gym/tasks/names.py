@@ -59,18 +59,29 @@ class Mode(StrEnum):
     """Optimise a given FlyDSL kernel."""
     TORCH2FLYDSL = "torch2flydsl"
     """Write a FlyDSL kernel from the PyTorch reference."""
+    TILELANG2TILELANG = "tilelang2tilelang"
+    """Optimise a given TileLang kernel."""
+    TORCH2TILELANG = "torch2tilelang"
+    """Write a TileLang kernel from the PyTorch reference."""
+
+    @property
+    def written_in(self) -> str:
+        """The language of a candidate: "triton", "hip", or a package with a language in Python."""
+        return self.partition("2")[2]
 
     @property
     def has_start_kernel(self) -> bool:
         """Whether a candidate starts from a kernel, which also is its baseline."""
-        return self in (Mode.TRITON2TRITON, Mode.HIP2HIP, Mode.FLYDSL2FLYDSL)
+        return self.partition("2")[0] == self.written_in
 
 
 FROM_TORCH = (Mode.TORCH2TRITON, Mode.TORCH2HIP)
 """The modes that need no start kernel."""
-LANGUAGES = {mode: "hip" if mode in (Mode.HIP2HIP, Mode.TORCH2HIP) else "triton" for mode in Mode}
+LANGUAGES = {m: m.written_in if m.written_in in KERNEL_FILES else "triton" for m in Mode}
 """The form of a candidate by mode: a Python module as in Triton, or a source in HIP."""
-EXTRA_OF_MODE = MappingProxyType({Mode.FLYDSL2FLYDSL: "flydsl", Mode.TORCH2FLYDSL: "flydsl"})
+EXTRA_OF_MODE = MappingProxyType(
+    {mode: mode.written_in for mode in Mode if mode.written_in not in KERNEL_FILES}
+)
 """The language inside of Python that a mode requires, by the package that has it."""
 
 
@@ -139,7 +150,7 @@ def _kernel_file(home: Path, mode: Mode) -> Path:
 
 
 def embedded_file(language: str, problem: str) -> Path:
-    """Returns the path of a problem's kernel in "flydsl" or "tilelang". It may not exist."""
+    """Returns the path of a problem's kernel in a language inside of Python. It may not exist."""
     return GUIDES / language / f"{problem}.py"
 
 

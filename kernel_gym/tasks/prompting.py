@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 
 import torch
 
-from kernel_gym.tasks.embedded import EXTRAS
+from kernel_gym.tasks.embedded import EXTRAS, KERNELS
 from kernel_gym.tasks.extension import is_extension
 from kernel_gym.tasks.guide import guide, topics_of, whole_guide
 from kernel_gym.tasks.problem import Problem, Scale
@@ -40,9 +40,6 @@ arbitrary bytes. The launcher returns a `hipError_t` and does not synchronise.
 - Include HIP headers only. No library calls, no host computation on the data.
 - Inputs must not be written unless they are marked as written in place."""
 
-_KERNELS = {"flydsl": "`@flyc.kernel`", "tilelang": "`@tilelang.jit`"}
-"""Decorators of kernels, by languages that a device may also take."""
-
 _COMMON_RULES = """\
 - It must be right for every legal shape and value, not only for the workloads listed: it is also \
 checked and timed on unseen workloads.
@@ -55,29 +52,22 @@ output's dtype and the error of plain PyTorch. A candidate that fails anywhere s
 A right one scores the geometric mean, over workloads, of {baseline} time over your time."""
 
 
-_ADVICE = {
-    Mode.TRITON2TRITON: """\
+_FROM_KERNEL = """\
 Find first what bounds the start kernel: bytes, arithmetic, latency, or launches. Keep what is \
-right about it, above all its masks and its accumulation in float32.""",
-    Mode.HIP2HIP: """\
-Find first what bounds the start kernel: bytes, arithmetic, latency, or launches. Keep what is \
-right about it, above all its bounds checks and its accumulation in float32.""",
-    Mode.TORCH2TRITON: """\
-Each PyTorch operator of the reference is a launch and a trip through memory: one fused kernel \
-saves most of both. Where the reference is a single library call, match its traffic first.""",
-    Mode.TORCH2HIP: """\
-Each PyTorch operator of the reference is a launch and a trip through memory: one fused kernel \
-saves most of both. Where the reference is a single library call, match its traffic first.""",
-    Mode.FLYDSL2FLYDSL: """\
-Find first what bounds the start kernel: bytes, arithmetic, latency, or launches. Keep what is \
-right about it, above all its bounds checks, its barriers and its accumulation in float32.""",
-    Mode.TORCH2FLYDSL: """\
-Each PyTorch operator of the reference is a launch and a trip through memory: one fused kernel \
-saves most of both. Where the reference is a single library call, match its traffic first.""",
-    Mode.INSTRUCTION2TRITON: """\
-There is no source to start from: take the definition above to the letter, with its shapes, dtypes \
-and special cases.""",
+right about it, above all its {kept} and its accumulation in float32."""
+_KEPT = {
+    "triton": "masks",
+    "hip": "bounds checks",
+    "flydsl": "bounds checks, its barriers",
+    "tilelang": "bounds checks",
 }
+"""Words of the advice on a start kernel, by language. TileLang's compiler puts the barriers."""
+_FROM_TORCH = """\
+Each PyTorch operator of the reference is a launch and a trip through memory: one fused kernel \
+saves most of both. Where the reference is a single library call, match its traffic first."""
+_FROM_WORDS = """\
+There is no source to start from: take the definition above to the letter, with its shapes, dtypes \
+and special cases."""
 
 
 def prompt(
@@ -180,21 +170,28 @@ def _rules(task: Task, embedded: Collection[str]) -> str:
 def _kernels(task: Task, embedded: Collection[str]) -> str:
     """Returns the decorators that kernels of a Python module may have."""
     if task.extra:
-        return _KERNELS[task.extra]
-    others = (f"(in {EXTRAS[name]}) {_KERNELS[name]}" for name in embedded)
+        return f"`{KERNELS[task.extra]}`"
+    others = (f"(in {EXTRAS[name]}) `{KERNELS[name]}`" for name in embedded)
     *first, last = ("`@triton.jit`", "`@gluon.jit`", *others)
     return f"{', '.join(first)} or {last}"
+
+
+def _advice(mode: Mode) -> str:
+    if mode.has_start_kernel:
+        return _FROM_KERNEL.format(kept=_KEPT[mode.written_in])
+    return _FROM_WORDS if mode is Mode.INSTRUCTION2TRITON else _FROM_TORCH
 
 
 def _approach(task: Task, arch: str, embedded: Collection[str]) -> str:
     topics = topics_of(task.problem)
     if task.extra:
-        return "\n".join(filter(None, (_ADVICE[task.mode], whole_guide(arch, task.extra, topics))))
-    languages = [task.language]
-    languages += ["gluon"] if task.gluon_source else []
-    languages += [name for name in embedded if task.embedded_source(name)]
-    guides = filter(None, (guide(arch, language, topics) for language in languages))
-    return "\n".join((_ADVICE[task.mode], *guides))
+        guides = [whole_guide(arch, task.extra, topics)]
+    else:
+        languages = [task.language]
+        languages += ["gluon"] if task.gluon_source else []
+        languages += [name for name in embedded if task.embedded_source(name)]
+        guides = [guide(arch, language, topics) for language in languages]
+    return "\n".join(filter(None, (_advice(task.mode), *guides)))
 
 
 def _baseline(task: Task) -> str:

@@ -36,7 +36,7 @@ class Task:
     @property
     def written_in(self) -> str:
         """The language of the task's kernel: "triton", "hip" or `extra`."""
-        return self.extra or self.language
+        return self.mode.written_in
 
     @property
     def entry(self) -> str:

@@ -15,11 +15,11 @@ from kernel_gym.admission import admit
 from kernel_gym.cli import app
 from kernel_gym.commands.admit import _not_current
 from kernel_gym.devices import describe
+from kernel_gym.devices.languages import lacking
 from kernel_gym.executors import make_executor
 from kernel_gym.judge.protocol import PROTOCOL_VERSION
 from kernel_gym.storage.secret import PUBLIC
 from kernel_gym.tasks import Problem, get_problem, get_task, problem_names
-from kernel_gym.tasks.embedded import lacking
 from kernel_gym.tasks.problems import TASKS_PATH
 from kernel_gym.tasks.small_floats import runs_on
 from kernel_gym.tasks.status import Status
@@ -94,7 +94,7 @@ def test_what_is_due_is_admitted_as_the_verdict_says(name, executors):
     }  # some may be newer
     assert stored.controls == stored_controls
     for mode, found in stored.devices[device].items():
-        if lacking(Task(problem, mode).extra, describe(device).embedded):
+        if lacking(Task(problem, mode).extra, describe(device)):
             continue  # its language is not installed
         room = pytest.approx(modes[mode].head_room, rel=0.1)
         assert found.head_room == room, "times have changed: run kernel-gym admit"

@@ -19,7 +19,8 @@ from kernel_gym.tasks import get_task, task_ids
 from kernel_gym.tasks.controls.kernels import no_op
 from tests.agents.conftest import DEVICE, TASK
 
-NAMES = (TASK, "torch2hip/rope", "instruction2triton/softmax", "flydsl2flydsl/softmax")
+EMBEDDED = ("flydsl2flydsl/softmax", "tilelang2tilelang/softmax")
+NAMES = (TASK, "torch2hip/rope", "instruction2triton/softmax", *EMBEDDED)
 TASKS = [get_task(name) for name in NAMES]
 
 
@@ -78,9 +79,10 @@ def test_a_folder_has_what_the_schema_asks_for(tmp_path):
         )
         for place in ("environment", "tests"):
             dockerfile = (folder / place / "Dockerfile").read_text()
-            assert ("clang-19" in dockerfile) == (task.language == "hip")
+            assert ("clang-19" in dockerfile) == (task.written_in in ("hip", "tilelang"))
             assert dockerfile.startswith("FROM python:3.12-slim-bookworm\n")  # has those packages
-            assert ("kernel-gym[judge,flydsl]==" in dockerfile) == (task.written_in == "flydsl")
+            extras = f"judge,{task.extra}" if task.extra else "judge"
+            assert f"'kernel-gym[{extras}]==" in dockerfile
             assert "@" not in dockerfile
         assert "unseen" not in (folder / "environment/workspace/check").read_text()
         assert "@" not in (folder / "tests/test.sh").read_text().replace('"$@"', "")

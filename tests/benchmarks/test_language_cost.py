@@ -27,7 +27,7 @@ from benchmarks.language_cost import (
 )
 from kernel_gym.errors import InputError
 from kernel_gym.exploits.loader import with_double_block
-from kernel_gym.tasks.embedded import uses_flydsl, uses_tilelang
+from kernel_gym.tasks.embedded import uses
 from kernel_gym.tasks.extension import is_extension
 
 ROWS = [
@@ -87,8 +87,8 @@ def test_each_language_has_each_problem_with_another_block(language, problem):
     assert with_double_block(source) != source
     assert is_extension(source, task.language) == (language == "HIP extension")
     assert ("gluon" in source) == (language == "Gluon")
-    assert uses_flydsl(source) == (language == "FlyDSL")
-    assert uses_tilelang(source) == (language == "TileLang")
+    assert uses("flydsl", source) == (language == "FlyDSL")
+    assert uses("tilelang", source) == (language == "TileLang")
 
 
 def test_the_table_has_means_and_what_is_missing():

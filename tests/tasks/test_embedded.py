@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.util
-
 import pytest
 
 from kernel_gym.tasks.embedded import (
-    lacking,
+    EXTRAS,
+    KERNELS,
+    WRITES_HIP,
+    extra_of,
     language_of,
-    missing_package,
-    uses_flydsl,
+    uses,
     waits_by_compiler,
     wrong_language,
 )
@@ -19,17 +19,20 @@ from kernel_gym.tasks.embedded import (
 @pytest.mark.parametrize(
     ("source", "used"),
     [
-        ("import flydsl.compiler as flyc\n", True),
-        ("import torch\nfrom flydsl import expr as fx\n", True),
-        ("def f():\n    from flydsl.expr import gpu\n", True),
-        ("import torch, flydsl.expr as fx\n", True),
-        ("import triton  # not flydsl\n", False),
-        ("import flydsl_kernels\n", False),
+        ("import {}.language as T\n", True),
+        ("import torch\nfrom {} import expr as fx\n", True),
+        ("def f():\n    from {}.expr import gpu\n", True),
+        ("import torch, {}.expr as fx\n", True),
+        ("import triton  # not {}\n", False),
+        ("import {}_kernels\n", False),
     ],
 )
-def test_a_module_uses_flydsl_if_it_imports_it(source, used):
-    assert uses_flydsl(source) is used
-    assert waits_by_compiler(source) is not used
+@pytest.mark.parametrize("package", EXTRAS)
+def test_a_module_uses_a_package_if_it_imports_it(package, source, used):
+    text = source.format(package)
+    assert uses(package, text) is used
+    assert extra_of(text) == (package if used else "")
+    assert waits_by_compiler(text) is not used
 
 
 def test_waits_of_gluon_are_its_own():
@@ -51,23 +54,17 @@ def test_waits_of_gluon_are_its_own():
 )
 def test_a_source_has_a_language(source, language):
     assert language_of(source) == language
-    refusal = wrong_language(source, "flydsl")
-    assert bool(refusal) is (language != "FlyDSL")
     assert not wrong_language(source, "")
-    if refusal:
-        named = f"a source in {language}" if language else "no import of flydsl"
-        assert refusal == (
-            f"found {named}, expected one in FlyDSL: import flydsl and write @flyc.kernel kernels, "
-            "or choose a task in another mode"
-        )
+    for package, name in EXTRAS.items():
+        refusal = wrong_language(source, package)
+        assert bool(refusal) is (language != name)
+        if refusal:
+            named = f"a source in {language}" if language else f"no import of {package}"
+            assert refusal == (
+                f"found {named}, expected one in {name}: import {package} and write "
+                f"{KERNELS[package]} kernels, or choose a task in another mode"
+            )
 
 
-def test_a_device_says_why_it_takes_no_candidate_in_a_language(monkeypatch):
-    find, there = importlib.util.find_spec, {"flydsl": object()}
-    spec = lambda name: there[name] if name in there else find(name)  # noqa: E731
-    monkeypatch.setattr(importlib.util, "find_spec", spec)
-    assert lacking("flydsl", ["flydsl"]) == lacking("", []) == missing_package("flydsl") == ""
-    assert lacking("flydsl", []) == "candidates in FlyDSL are for AMD's GPUs: use --device sim"
-    there["flydsl"] = None
-    missing = "flydsl is missing; pip install 'kernel-gym[flydsl]'"
-    assert lacking("flydsl", []) == missing_package("flydsl") == missing
+def test_each_package_has_a_decorator_of_its_kernels():
+    assert set(KERNELS) == set(EXTRAS) >= WRITES_HIP

@@ -11,7 +11,7 @@ from kernel_gym.devices import describe
 from kernel_gym.evaluator import Evaluator
 from kernel_gym.records import Outcome
 from kernel_gym.tasks import get_task, problem_names, prompt
-from kernel_gym.tasks.embedded import embedded_kernel, uses_flydsl
+from kernel_gym.tasks.embedded import embedded_kernel, uses
 from kernel_gym.tasks.guide import TOPICS, guide
 
 WITH_FLYDSL = [name for name in problem_names() if embedded_kernel("flydsl", name)]
@@ -96,7 +96,7 @@ def fragments() -> list[str]:
 
 def test_there_are_start_kernels_in_flydsl():
     assert len(WITH_FLYDSL) >= 12
-    assert all(uses_flydsl(embedded_kernel("flydsl", name) or "") for name in WITH_FLYDSL)
+    assert all(uses("flydsl", embedded_kernel("flydsl", name) or "") for name in WITH_FLYDSL)
     assert embedded_kernel("flydsl", "../cdna/flydsl") is None
 
 

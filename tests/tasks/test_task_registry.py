@@ -24,9 +24,9 @@ from kernel_gym.tasks import (
     suites,
     task_ids,
 )
-from kernel_gym.tasks.embedded import embedded_kernel
+from kernel_gym.tasks.embedded import EXTRAS, embedded_kernel
 from kernel_gym.tasks.generated import problem
-from kernel_gym.tasks.names import require_task
+from kernel_gym.tasks.names import EXTRA_OF_MODE, LANGUAGES, require_task
 from kernel_gym.tasks.problems import TASKS_PATH
 from kernel_gym.tasks.task import kernel_path, modes_of
 from tests.admission.outside import copy_problem
@@ -71,18 +71,32 @@ def test_task_facts_by_mode():
     assert torch_only.start_source is None
 
 
-def test_a_task_may_require_a_language_inside_of_python():
-    given, startless = get_task("flydsl2flydsl/softmax"), get_task("torch2flydsl/softmax")
+@pytest.mark.parametrize("package", EXTRAS)
+def test_a_task_may_require_a_language_inside_of_python(package):
+    given, startless = (
+        get_task(f"{package}2{package}/softmax"),
+        get_task(f"torch2{package}/softmax"),
+    )
     for task in (given, startless):
-        assert (task.language, task.extra, task.written_in) == ("triton", "flydsl", "flydsl")
-        assert task.kernel_source == embedded_kernel("flydsl", "softmax")
-        assert task.gluon_source is task.embedded_source("flydsl") is None
-    assert (given.baseline, startless.baseline) == ("flydsl", "torch")
+        assert (task.language, task.extra, task.written_in) == ("triton", package, package)
+        assert task.kernel_source == embedded_kernel(package, "softmax")
+        assert task.gluon_source is task.embedded_source(package) is None
+    assert (given.baseline, startless.baseline) == (package, "torch")
     assert given.start_source == given.baseline_source == given.kernel_source
     assert startless.start_source is startless.baseline_source is None
     other = get_task("triton2triton/softmax")
     assert (other.extra, other.written_in) == ("", "triton")
-    assert Mode.FLYDSL2FLYDSL not in modes_of(get_problem("matmul"))
+    assert given.mode not in modes_of(get_problem("matmul"))
+
+
+def test_a_mode_says_by_its_name_what_it_starts_from_and_is_written_in():
+    with_start = {mode for mode in Mode if mode.has_start_kernel}
+    names = ("triton", "hip", *EXTRAS)
+    assert with_start == {f"{name}2{name}" for name in names}
+    assert {mode.written_in for mode in Mode} == set(names)
+    assert {LANGUAGES[mode] for mode in EXTRA_OF_MODE} == {"triton"}
+    assert EXTRA_OF_MODE[Mode.TORCH2FLYDSL] == "flydsl"
+    assert {Mode.TORCH2TRITON, Mode.INSTRUCTION2TRITON, Mode.HIP2HIP}.isdisjoint(EXTRA_OF_MODE)
 
 
 def test_tasks_survive_pickling():
@@ -142,7 +156,7 @@ def test_quickstart_has_its_twelve_tasks():
     suite = load_suite("quickstart")
     assert suite.name == "quickstart"
     assert len(suite.tasks) == 12
-    left_out = {Mode.INSTRUCTION2TRITON, Mode.FLYDSL2FLYDSL, Mode.TORCH2FLYDSL}
+    left_out = {Mode.INSTRUCTION2TRITON, *EXTRA_OF_MODE}
     assert {task.mode for task in suite.tasks} == set(Mode) - left_out
 
 

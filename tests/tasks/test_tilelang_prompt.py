@@ -10,7 +10,7 @@ import pytest
 from kernel_gym.devices import describe
 from kernel_gym.devices.sim.toolchain import HipToolchain, hip_toolchain
 from kernel_gym.tasks import get_task, problem_names, prompt
-from kernel_gym.tasks.embedded import EXTRAS, embedded_kernel, uses_tilelang
+from kernel_gym.tasks.embedded import EXTRAS, embedded_kernel, uses
 from kernel_gym.tasks.guide import TOPICS, guide
 
 WITH_TILELANG = [name for name in problem_names() if embedded_kernel("tilelang", name)]
@@ -19,7 +19,7 @@ SOFTMAX = get_task("triton2triton/softmax")
 
 def test_there_are_start_kernels_in_tilelang():
     assert len(WITH_TILELANG) >= 8
-    assert all(uses_tilelang(embedded_kernel("tilelang", name) or "") for name in WITH_TILELANG)
+    assert all(uses("tilelang", embedded_kernel("tilelang", name) or "") for name in WITH_TILELANG)
 
 
 def test_a_prompt_shows_kernel_and_guide_where_the_device_takes_them():

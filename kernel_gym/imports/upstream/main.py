@@ -23,7 +23,7 @@ from kernel_gym.programs.local_runtime import LocalRuntime
 from kernel_gym.protocol.request import Request
 from kernel_gym.sandbox.channel import Channel
 from kernel_gym.simulated_rocm import extensions
-from kernel_gym.tasks.embedded import uses_flydsl
+from kernel_gym.tasks.embedded import uses
 from kernel_gym.worker.recording import flydsl
 from kernel_gym.worker.sim.runtime import DeviceAnswer, DeviceError
 
@@ -107,7 +107,7 @@ def simulate(options: DeviceOptions, memory: int, most: int | None) -> None:
 def _has_flydsl(folder: Path) -> bool:
     """Whether a file of a task imports FlyDSL."""
     texts = (path.read_text(encoding="utf-8", errors="replace") for path in folder.rglob("*.py"))
-    return any(map(uses_flydsl, texts))
+    return any(uses("flydsl", text) for text in texts)
 
 
 def use_gpu(memory: int) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from kernel_gym.tasks.problem import Problem
 
 _ALLOCATORS = {"empty": "zeros", "empty_like": "zeros_like"}
-_DECORATORS = {"triton": "jit", "flydsl": "kernel"}
+_DECORATORS = {"triton": "jit", "flydsl": "kernel", "tilelang": "prim_func"}
 """The last name of the decorator of a kernel, by language."""
 _KERNEL = re.compile(r"__global__[^;{]*\{")
 
@@ -49,10 +49,10 @@ def {entry}(*args):
 """
 
 
+_IN_PYTHON = {"no-op launch": no_op, "zeros": zeros, "stale output": stale}
 KERNELS: Mapping[str, Mapping[str, Callable[[Problem, str], str]]] = {
-    "triton": {"no-op launch": no_op, "zeros": zeros, "stale output": stale},
     "hip": {"no-op launch": no_op},
-    "flydsl": {"no-op launch": no_op, "zeros": zeros, "stale output": stale},
+    **dict.fromkeys(_DECORATORS, _IN_PYTHON),
 }
 """By language: the functions that make the submissions, by name of the control."""
 
@@ -68,8 +68,27 @@ def _emptied(source: str, language: str) -> ast.Module:
     tree = ast.parse(source)
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef) and _is_kernel(node, _DECORATORS[language]):
-            node.body = [ast.Pass()]
+            node.body = _body_without_work(node)
     return tree
+
+
+def _body_without_work(kernel: ast.FunctionDef) -> list[ast.stmt]:
+    """Returns a body that does nothing, in the kernel's grid if the body states it.
+
+    A body in TileLang does, as `with T.Kernel(...)`, in which something must be.
+    """
+    for at, statement in enumerate(kernel.body):
+        if isinstance(statement, ast.With) and (language := _language_of(statement)):
+            statement.body = ast.parse(f"{language}.evaluate(0)").body
+            return kernel.body[: at + 1]
+    return [ast.Pass()]
+
+
+def _language_of(statement: ast.With) -> str:
+    """Returns the name of TileLang's language module if it makes a grid; empty otherwise."""
+    called = ast.unparse(statement.items[0].context_expr).partition("(")[0]
+    module, _, name = called.rpartition(".")
+    return module if name == "Kernel" else ""
 
 
 def _is_kernel(function: ast.FunctionDef, decorator: str) -> bool:

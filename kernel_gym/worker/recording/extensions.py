@@ -23,6 +23,7 @@ from kernel_gym.protocol import worker as messages
 from kernel_gym.protocol.request import decode
 from kernel_gym.sandbox.channel import Channel
 from kernel_gym.sandbox.failures import BuildError
+from kernel_gym.tasks.embedded import EXTRAS
 from kernel_gym.worker.hip.connection import Connection
 from kernel_gym.worker.recording.runtime import RecordingRuntime
 
@@ -121,7 +122,8 @@ class InlineExtensions:
 
     def _check(self, name: object, device: object) -> None:
         if self._language not in ("", "extension"):
-            raise BuildError("load_inline builds HIP: found a task in Triton, expected one in HIP")
+            name = EXTRAS.get(self._language, "Triton")
+            raise BuildError(f"load_inline builds HIP: found a task in {name}, expected one in HIP")
         if not self._language:
             raise BuildError("load_inline was called late: call it at the top of the module")
         if self.connection is not None:

@@ -21,9 +21,9 @@ from kernel_gym.protocol.request import RequestDispatcher
 from kernel_gym.sandbox import confine, failures
 from kernel_gym.sandbox.channel import Channel
 from kernel_gym.sandbox.failures import BuildError
-from kernel_gym.tasks.embedded import EXTRAS, extra_of, foreign_launch
+from kernel_gym.tasks.embedded import EXTRAS, extra_of
 from kernel_gym.worker.hip.connection import Connection
-from kernel_gym.worker.recording import compiling, cubin, flydsl, hsaco, tilelang
+from kernel_gym.worker.recording import alone, compiling, cubin, flydsl, hsaco, tilelang
 from kernel_gym.worker.recording.extensions import InlineExtensions
 from kernel_gym.worker.recording.operators import OperatorRecording
 from kernel_gym.worker.recording.properties import host_properties
@@ -130,7 +130,7 @@ class RecordingWorker:
             if plain:
                 plain_compiler.install()
             if language in EXTRAS:
-                triton_driver.refuse(foreign_launch(language))
+                alone.require(language)
             self._install_embedded(source)
             with self._extensions.loading(language):
                 candidate = triton_module.load(source, entry)

@@ -11,6 +11,7 @@ from kernel_gym.tasks import Kind, Split, Workload, get_problem, problem_names
 from kernel_gym.tasks.controls.answers import CONTROLS, ControlCase, same_bits
 from kernel_gym.tasks.controls.kernels import KERNELS, no_op, stale, zeros
 from kernel_gym.tasks.controls.low_precision import accumulated_coarsely
+from kernel_gym.tasks.embedded import EXTRAS
 from kernel_gym.tasks.problem import Output
 
 
@@ -120,6 +121,32 @@ def test_emptied_triton_kernels_still_launch():
     assert "softmax_kernel[rows,]" in ast.unparse(functions["softmax"])
     assert "torch.zeros(" in zeros(get_problem("softmax"), "triton")
     assert "torch.zeros(" not in no_op(get_problem("softmax"), "triton")
+
+
+@pytest.mark.parametrize("language", EXTRAS)
+def test_emptied_kernels_in_an_embedded_language_keep_their_grid(language):
+    empty = {"flydsl": ["pass"], "tilelang": ["T.evaluate(0)"]}[language]
+    names = [name for name in problem_names() if get_problem(name).kernel(language)]
+    assert len(names) > 8
+    for name in names:
+        kernel = ast.parse(get_problem(name).kernel(language) or "")
+        emptied = ast.parse(no_op(get_problem(name), language))
+        assert [ast.unparse(body) for body in _bodies(emptied)] == empty * len(_bodies(kernel))
+        assert _grids(emptied) == _grids(kernel), name
+
+
+def _bodies(tree):
+    """The bodies of kernels: in TileLang those of their grids."""
+    functions = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)]
+    marks = {f: ast.unparse(f.decorator_list) for f in functions if f.decorator_list}
+    flydsl = [f.body for f, mark in marks.items() if "flyc.kernel" in mark]
+    return flydsl or [n.body for n in ast.walk(tree) if isinstance(n, ast.With)]
+
+
+def _grids(tree):
+    """The places where a source states the grid of a kernel."""
+    calls = [ast.unparse(n) for n in ast.walk(tree) if isinstance(n, ast.Call)]
+    return [c for c in calls if c.partition("(")[0] == "T.Kernel" or "launch(" in c]
 
 
 def test_emptied_hip_kernels_keep_everything_else():

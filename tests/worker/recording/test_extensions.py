@@ -6,6 +6,7 @@ from functools import partial
 
 import pytest
 
+from kernel_gym.devices.languages import lacking
 from kernel_gym.devices.sim.toolchain import HipToolchain, hip_toolchain
 from kernel_gym.evaluator import Evaluator
 from kernel_gym.judge.screen import screen
@@ -210,11 +211,18 @@ def test_an_extension_is_built_when_the_module_is_imported(evaluator):
     assert "call it at the top of the module" in result.message
 
 
-def test_a_task_in_triton_takes_no_extension(evaluator):
-    source = module(LAUNCH).replace("def transpose(", "def softmax(")
-    result = evaluator.evaluate(get_task("triton2triton/softmax"), source)
+@pytest.mark.parametrize(
+    ("mode", "language"), [("triton2triton", "Triton"), ("torch2tilelang", "TileLang")]
+)
+def test_a_task_in_another_language_takes_no_extension(evaluator, mode, language):
+    task = get_task(f"{mode}/softmax")
+    if reason := lacking(task.extra, evaluator.device.description):
+        pytest.skip(reason)
+    last = f"import {task.extra}\n" if task.extra else ""
+    source = module(LAUNCH).replace("def transpose(", "def softmax(") + last
+    result = evaluator.evaluate(task, source)
     assert result.outcome is Outcome.COMPILE_ERROR
-    assert "found a task in Triton, expected one in HIP" in result.message
+    assert f"found a task in {language}, expected one in HIP" in result.message
 
 
 def test_texts_of_an_extension_are_screened_as_sources_in_hip():
