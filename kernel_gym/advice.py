@@ -230,6 +230,8 @@ BOUND_HINTS = {
 }
 
 CAUSES = {
+    r"expected (one in )?(FlyDSL|TileLang)\b": "Write each kernel in the language that the task "
+    "names, and keep the host code to launches and outputs.",
     "the source is empty": "Send the whole source in one fenced code block.",
     "is refused on device tensors": (
         "Compute this in a kernel of your own: around kernels only allocations, views and copies "

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from kernel_gym.feedback import MAX_CHARS, feedback
 from kernel_gym.formatting import calibration
 from kernel_gym.records import Clock, Element, KernelFacts, Outcome, Stage
+from kernel_gym.tasks.embedded import foreign_launch, wrong_language
 from kernel_gym.tasks.workload import Split
 from tests.records import evaluation, failure, passing, workload
 
@@ -229,6 +230,8 @@ def test_a_wrong_kernel_gets_no_advice_on_speed():
         (Outcome.RUNTIME_ERROR, "read of 2 bytes at 0x... is out of bounds", "Check bounds"),
         (Outcome.SCREENED, "the source is empty", "whole source"),
         (Outcome.SCREENED, "line 1: import of 'os'", "leave out everything else"),
+        (Outcome.SCREENED, wrong_language(TASK.kernel_source, "tilelang"), "the language that"),
+        (Outcome.RUNTIME_ERROR, foreign_launch("flydsl"), "the language that"),
         (Outcome.WRONG_VALUES, "output 'out': wrong; cause: race: byte 4 of LDS", "barrier"),
         (Outcome.WRONG_VALUES, "output 'out': wrong", "masks"),
     ],
