@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
+from contextlib import ExitStack, suppress
+from typing import Self
 
 from kernel_gym.episodes.chat import Conversation
 from kernel_gym.policies.base import Policy, PolicyError, Reply, Response, Stop
-from kernel_gym.policies.inductor_module import MAX_AUTOTUNE, NO_CANDIDATE
+from kernel_gym.policies.inductor_module import MAX_AUTOTUNE
 from kernel_gym.policies.registry import register_policy
 from kernel_gym.tasks import Task
 
@@ -60,18 +63,70 @@ def inductor_answer(task: Task, mode: str = "") -> Reply | Stop:
     Raises:
         PolicyError: The process of the compiler failed.
     """
-    if task.written_in != "triton" or task.problem.suite:
-        return Stop("the compiler writes Triton for references of this project alone")
-    module = "kernel_gym.policies.inductor_source"
-    with tempfile.TemporaryDirectory(prefix="kernel-gym-") as folder:
-        done = subprocess.run(
-            [sys.executable, "-m", module, task.problem.name, *([mode] if mode else [])],
+    with InductorProcess(mode) as compiler:
+        return compiler.answer(task)
+
+
+class InductorProcess:
+    """PyTorch's compiler in a process of its own, which starts with the first task.
+
+    A start takes ten times as long as most tasks. One thread may use it at a time.
+
+    Args:
+        mode: `max-autotune`, or nothing for the default mode.
+    """
+
+    def __init__(self, mode: str = "") -> None:
+        self._arguments = [mode] if mode else []
+        self._running = ExitStack()
+        self._process: subprocess.Popen[str] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._process = None
+        self._running.close()
+
+    def answer(self, task: Task) -> Reply | Stop:
+        """Returns what the compiler writes for a task, or the reason why it writes nothing.
+
+        Raises:
+            PolicyError: The process failed. The next task starts another one.
+        """
+        if task.written_in != "triton" or task.problem.suite:
+            return Stop("the compiler writes Triton for references of this project alone")
+        process = self._process = self._process or self._started()
+        assert process.stdin is not None
+        assert process.stdout is not None
+        with suppress(BrokenPipeError):  # it has ended, and gives no line
+            process.stdin.write(f"{task.problem.name}\n")
+            process.stdin.flush()
+        if not (line := process.stdout.readline()):
+            self._errors.seek(0)
+            last = self._errors.read().strip().splitlines()[-1:]
+            self.__exit__()
+            raise PolicyError(f"inductor: {task.id}: {last}")
+        answer = json.loads(line)
+        if "source" not in answer:
+            return Stop(answer["reason"])
+        return Reply(answer["source"], answer["source"])
+
+    def _started(self) -> subprocess.Popen[str]:
+        folder = self._running.enter_context(tempfile.TemporaryDirectory(prefix="kernel-gym-"))
+        self._errors = self._running.enter_context(tempfile.TemporaryFile("w+", encoding="utf-8"))
+        process = subprocess.Popen(
+            [sys.executable, "-m", "kernel_gym.policies.inductor_source", *self._arguments],
             env=os.environ | {"TMPDIR": folder, "TORCHINDUCTOR_CACHE_DIR": folder},
-            capture_output=True,
-            text=True,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            encoding="utf-8",
         )
-    if done.returncode == NO_CANDIDATE:
-        return Stop(done.stdout.strip())
-    if done.returncode:
-        raise PolicyError(f"inductor: {task.id}: {done.stderr.strip().splitlines()[-1:]}")
-    return Reply(done.stdout, done.stdout)
+        self._running.callback(_ended, process)
+        return process
+
+
+def _ended(process: subprocess.Popen[str]) -> None:
+    process.kill()
+    process.communicate()

@@ -1,0 +1,147 @@
+"""A corpus of what PyTorch's compiler writes: pairs of a training graph and a judged kernel.
+
+Each graph that was tried is a line of a journal, so a run that was interrupted continues.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from queue import SimpleQueue
+
+from kernel_gym.episodes.episode import Prompt
+from kernel_gym.executors import Executor
+from kernel_gym.policies.base import PolicyError, Stop
+from kernel_gym.policies.inductor import InductorProcess
+from kernel_gym.policies.inductor_module import NoCandidateError
+from kernel_gym.records import Outcome, Record
+from kernel_gym.storage.json_lines import append_line, drop_cut_off, read_lines
+from kernel_gym.tasks import get_task
+from kernel_gym.training.corpus import CorpusError, CorpusRow
+from kernel_gym.training.short_modules import shortened
+
+JOURNAL = "inductor.jsonl"
+"""The journal's name in the folder of a corpus."""
+STRUCTURE = "inductor"
+"""The structure of the pairs, beside those of the templates."""
+
+
+class TriedGraph(Record):
+    """A graph for which PyTorch's compiler was asked."""
+
+    made_by: str
+    """What the row depends on beside the graph."""
+    row: CorpusRow
+    """The pair; without a source where the compiler wrote nothing."""
+    refused: str = ""
+    """Why it is no pair, in a few words that others share."""
+    message: str = ""
+    """What the compiler or the judge said."""
+
+
+def try_graphs(
+    tasks: Sequence[str],
+    prompt: Prompt,
+    executor: Executor,
+    journal: Path,
+    seen: Callable[[], None] = lambda: None,
+) -> list[TriedGraph]:
+    """Asks PyTorch's compiler for each graph, and judges what it writes.
+
+    As many compilers work in parallel as the executor has workers.
+
+    Args:
+        tasks: Ids of tasks of generated graphs.
+        prompt: Writes the prompts.
+        executor: Judges kernels. It has a seed.
+        journal: The file of graphs tried. Tasks in it are not tried again.
+        seen: Called after each task, from any thread.
+
+    Returns:
+        What came of each task, in their order.
+
+    Raises:
+        CorpusError: The journal was made with other versions, or on another device.
+        StoreError: A line of the journal is malformed.
+    """
+    made_by = _made_by(executor)
+    known = {tried.row.task: tried for tried in read_lines(journal, TriedGraph)}
+    if others := {tried.made_by for tried in known.values()} - {made_by}:
+        raise CorpusError(
+            f"{journal}: made by {others.pop()}, now {made_by}; delete it or give another folder"
+        )
+    drop_cut_off(journal)
+    compilers: SimpleQueue[InductorProcess] = SimpleQueue()
+    appending = threading.Lock()
+
+    def trial(task: str) -> TriedGraph:
+        tried = known.get(task)
+        if tried is None:
+            with _taken(compilers) as compiler:
+                tried = _tried(task, prompt, executor, compiler, made_by)
+            if tried.row.outcome is not Outcome.INFRA:  # which says nothing about the graph
+                with appending:
+                    append_line(journal, tried)
+        seen()
+        return tried
+
+    with ExitStack() as stack:
+        for _ in range(executor.workers):
+            compilers.put(stack.enter_context(InductorProcess()))
+        pool = ThreadPoolExecutor(executor.workers)
+        stack.callback(pool.shutdown, cancel_futures=True)
+        return list(pool.map(trial, tasks))
+
+
+@contextmanager
+def _taken(compilers: SimpleQueue[InductorProcess]) -> Iterator[InductorProcess]:
+    compiler = compilers.get()
+    try:
+        yield compiler
+    finally:
+        compilers.put(compiler)
+
+
+def _made_by(executor: Executor) -> str:
+    """Returns what decides on kernels and verdicts."""
+    import torch
+    import triton
+
+    versions = f"PyTorch {torch.__version__}, Triton {triton.__version__}"
+    return f"{versions}, judged on {executor.device} with seed {executor.seed}"
+
+
+def _tried(
+    name: str, prompt: Prompt, executor: Executor, compiler: InductorProcess, made_by: str
+) -> TriedGraph:
+    task = get_task(name)
+    row = CorpusRow(task=name, source="", prompt=prompt(task), structure=STRUCTURE)
+    tried = TriedGraph(made_by=made_by, row=row)
+    try:
+        answer = compiler.answer(task)
+        if isinstance(answer, Stop):
+            raise NoCandidateError(answer.reason)
+        source = shortened(answer.source, task.problem)
+    except NoCandidateError as error:
+        return tried.model_copy(update={"refused": "not compiled", "message": str(error)})
+    except PolicyError as error:
+        return tried.model_copy(update={"refused": "compiler ended", "message": str(error)})
+    judged = executor.submit(name, source).result()
+    known = {key: getattr(judged, key) for key in ("outcome", "stage", "clock", "speedup")}
+    row = row.model_copy(
+        update={**known, "source": source, "unseen_speedup": judged.unseen_speedup}
+    )
+    if judged.outcome is Outcome.PASSED:
+        return tried.model_copy(update={"row": row})
+    refused = f"judged {judged.outcome}"
+    return tried.model_copy(update={"row": row, "refused": refused, "message": judged.message})
+
+
+def refusals(tried: Sequence[TriedGraph]) -> str:
+    """Returns how many graphs have no pair for each reason, as text."""
+    counts = Counter(each.refused for each in tried if each.refused)
+    return ", ".join(f"{count} {reason}" for reason, count in counts.most_common()) or "none"
