@@ -9,6 +9,7 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
+from pathlib import Path
 from typing import Self
 
 from kernel_gym.episodes.chat import Conversation
@@ -103,10 +104,10 @@ class InductorProcess:
             process.stdin.write(f"{task.problem.name}\n")
             process.stdin.flush()
         if not (line := process.stdout.readline()):
-            self._errors.seek(0)
-            last = self._errors.read().strip().splitlines()[-1:]
+            lines = self._errors.read_text(encoding="utf-8", errors="replace").strip().splitlines()
             self.__exit__()
-            raise PolicyError(f"inductor: {task.id}: {last}")
+            why = lines[-1] if lines else "the process of the compiler ended"
+            raise PolicyError(f"inductor: {task.id}: {why}")
         answer = json.loads(line)
         if "source" not in answer:
             return Stop(answer["reason"])
@@ -114,13 +115,14 @@ class InductorProcess:
 
     def _started(self) -> subprocess.Popen[str]:
         folder = self._running.enter_context(tempfile.TemporaryDirectory(prefix="kernel-gym-"))
-        self._errors = self._running.enter_context(tempfile.TemporaryFile("w+", encoding="utf-8"))
+        self._errors = Path(folder) / "errors.txt"
+        errors = self._running.enter_context(self._errors.open("w", encoding="utf-8"))
         process = subprocess.Popen(
             [sys.executable, "-m", "kernel_gym.policies.inductor_source", *self._arguments],
             env=os.environ | {"TMPDIR": folder, "TORCHINDUCTOR_CACHE_DIR": folder},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=self._errors,
+            stderr=errors,
             encoding="utf-8",
         )
         self._running.callback(_ended, process)
