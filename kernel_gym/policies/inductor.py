@@ -80,13 +80,13 @@ class InductorProcess:
     def __init__(self, mode: str = "") -> None:
         self._arguments = [mode] if mode else []
         self._running = ExitStack()
-        self._process: subprocess.Popen[str] | None = None
+        self.process: subprocess.Popen[str] | None = None
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._process = None
+        self.process = None
         self._running.close()
 
     def answer(self, task: Task) -> Reply | Stop:
@@ -97,7 +97,7 @@ class InductorProcess:
         """
         if task.written_in != "triton" or task.problem.suite:
             return Stop("the compiler writes Triton for references of this project alone")
-        process = self._process = self._process or self._started()
+        process = self.process = self.process or self._started()
         assert process.stdin is not None
         assert process.stdout is not None
         with suppress(BrokenPipeError):  # it has ended, and gives no line

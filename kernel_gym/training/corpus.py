@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, TypeAdapter, ValidationError, model_validator
 
 from kernel_gym.episodes.conversation import LaunchPrompt
 from kernel_gym.episodes.edits import draw_edits
@@ -26,6 +26,9 @@ from kernel_gym.training.scoring import Scored, Scorer
 
 class CorpusError(InputError, ValueError):
     """A corpus cannot be read or made; the message says why."""
+
+
+_CHAT = TypeAdapter(list[dict[str, str]])
 
 
 class CorpusRow(Record):
@@ -57,11 +60,12 @@ class CorpusRow(Record):
         """Takes the rows of a dataset too: a prompt and its completion, or a chat of two."""
         if not isinstance(data, dict) or not data.keys() & {"completion", "messages"}:
             return data
-        chat = data.get("messages") or [*data["prompt"], *data["completion"]]
-        roles = [message["role"] for message in chat]
+        sides = [data.get(key, []) for key in ("prompt", "completion", "messages")]
+        chat = [message for side in sides for message in _CHAT.validate_python(side)]
+        roles = [message.get("role") for message in chat]
         if roles != ["user", "assistant"]:
             raise ValueError(f"found a chat of {roles}, expected a prompt and a reply")
-        prompt, reply = (message["content"] for message in chat)
+        prompt, reply = (message.get("content", "") for message in chat)
         row = {key: value for key, value in data.items() if key in cls.model_fields}
         return row | {"prompt": prompt, "reply": reply, "source": extract_source(reply)}
 
