@@ -3,6 +3,7 @@
 import json
 from concurrent.futures import Future
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 from typer.testing import CliRunner
@@ -30,7 +31,7 @@ MODULE = "import torch\n\n\ndef fused(x):\n    return torch.empty_strided({})\n"
 class Compiler:
     """Writes a module for a task that holds its name, as PyTorch's compiler would."""
 
-    asked: list[str] = []
+    asked: ClassVar[list[str]] = []
 
     def __enter__(self):
         return self
