@@ -24,12 +24,12 @@ from kernel_gym.records import Outcome
 from kernel_gym.storage.json_lines import read_lines
 from kernel_gym.training.graph_corpus import graph_of
 from kernel_gym.training.graph_kernels import default_plan, kernel_source
-from kernel_gym.training.inductor_corpus import JOURNAL, TriedGraph
+from kernel_gym.training.inductor_corpus import JOURNAL, GraphTrial
 from kernel_gym.training.tiny import make_tokenizer
 
 SUBJECT = "training-inductor"
 COMMAND = (
-    "kernel-gym corpus runs/inductor --pairs 0 --inductor {tried}; "
+    "kernel-gym corpus runs/inductor --pairs 0 --inductor {trials}; "
     "python -m benchmarks writer-inductor runs/inductor"
 )
 VOCABULARY = 2048
@@ -47,8 +47,8 @@ def writer_inductor(
     Example: python -m benchmarks writer-inductor runs/inductor
     """
     with one_line_errors():
-        tried = read_lines(corpus / JOURNAL, TriedGraph)
-        tasks = [each.row.task for each in tried if not each.refused]
+        trials = read_lines(corpus / JOURNAL, GraphTrial)
+        tasks = [each.row.task for each in trials if not each.refused]
         with make_executor("local", device=device, seed=0, workers=workers) as executor:
             graphs = map(graph_of, tasks)
             sources = [kernel_source(graph, default_plan(graph)) for graph in graphs]
@@ -59,23 +59,23 @@ def writer_inductor(
             for each in judged
             if each.outcome is Outcome.PASSED and each.speedup
         }
-        results = figures(tried, defaults, entry_maker(SUBJECT, machine))
+        results = figures(trials, defaults, entry_maker(SUBJECT, machine))
         store(SUBJECT, results)
     for entry in results.entries:
         typer.echo(f"{entry.metric}: {entry.value} {entry.unit} {entry.interval or ''}")
 
 
 def figures(
-    tried: Sequence[TriedGraph], defaults: Mapping[str, float], new_entry: NewEntry
+    trials: Sequence[GraphTrial], defaults: Mapping[str, float], new_entry: NewEntry
 ) -> Subject:
     """Returns the figures of a corpus.
 
     Args:
-        tried: The graphs that were tried.
+        trials: The graphs that were tried.
         defaults: The speedup of the default template on each task that it passes.
         new_entry: Makes an entry of this subject.
     """
-    rows = [each.row for each in tried if not each.refused]
+    rows = [each.row for each in trials if not each.refused]
     gains = [
         row.speedup / defaults[row.task] for row in rows if row.speedup and row.task in defaults
     ]
@@ -83,11 +83,11 @@ def figures(
     texts = [text for row in rows for text in (row.prompt, row.source)]
     tokenizer = make_tokenizer(texts, VOCABULARY, "clauses")
     lengths = [float(len(tokenizer(row.source)["input_ids"])) for row in rows]
-    right = [float(not each.refused) for each in tried]
+    right = [float(not each.refused) for each in trials]
 
     def entry(name: str, metric: str, unit: str, value: Estimate, clock: str) -> BenchmarkEntry:
         def named(id: str, **fields: object) -> BenchmarkEntry:
-            command = COMMAND.format(tried=len(tried))
+            command = COMMAND.format(trials=len(trials))
             return new_entry(id=f"inductor-{id}", command=command, **fields)
 
         return estimate_entry(named, name, metric, unit, value, clock)
@@ -95,7 +95,7 @@ def figures(
     entries = (
         entry(
             "right",
-            f"Training graphs with a right kernel by TorchInductor, {len(tried)} graphs",
+            f"Training graphs with a right kernel by TorchInductor, {len(trials)} graphs",
             "of graphs",
             ratio(right, [1.0] * len(right)),
             "none",

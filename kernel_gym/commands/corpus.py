@@ -49,14 +49,14 @@ def corpus(
         pair_of,
     )
     from kernel_gym.training.graph_kernels import default_plan
-    from kernel_gym.training.inductor_corpus import JOURNAL, TriedGraph, refusals, try_graphs
+    from kernel_gym.training.inductor_corpus import JOURNAL, GraphTrial, refusals, try_graphs
 
     with one_line_errors():
         prompt = graph_prompt(device)
         tasks = held_out_tasks(held_out, max_depth)
         new = JudgedRows([pair_of(t, default_plan(graph_of(t)), prompt) for t in tasks], 0, 0)
         train = JudgedRows(draw_pairs(pairs, max_depth, seed, prompt), 0, 0)
-        tried: list[TriedGraph] = []
+        trials: list[GraphTrial] = []
         with ExitStack() as stack:
             if judge or inductor:
                 executor = stack.enter_context(
@@ -70,19 +70,19 @@ def corpus(
                 folder.mkdir(parents=True, exist_ok=True)
                 bar = stack.enter_context(Progress(console=messages))
                 line = bar.add_task("TorchInductor", total=inductor)
-                tried = try_graphs(
+                trials = try_graphs(
                     graphs, prompt, executor, folder / JOURNAL, lambda: bar.advance(line)
                 )
         command = (
             f"kernel-gym corpus OUT --pairs {pairs} --held-out {held_out} --max-depth {max_depth} "
             f"--seed {seed} --judge {judge} --inductor {inductor} --device {device}"
         )
-        write_dataset(folder, train, new, command, device, tried)
+        write_dataset(folder, train, new, command, device, trials)
     for name, split in (("training", train), ("held-out", new)):
-        note(f"{len(split.rows)} {name} pairs; {split.right} of {split.judged} judged are right")
-    if tried:
-        right = sum(not each.refused for each in tried)
-        note(
-            f"{right} of {inductor} graphs have a pair by TorchInductor; refused: {refusals(tried)}"
-        )
+        counts = f"{split.right} of {split.judged} judged are right"
+        note(f"{len(split.rows)} {name} pairs from templates; {counts}")
+    if trials:
+        right = sum(not each.refused for each in trials)
+        refused = refusals(trials)
+        note(f"{right} of {inductor} graphs have TorchInductor's kernel; refused: {refused}")
     note(f"dataset: {folder}")

@@ -11,7 +11,7 @@ from pathlib import Path
 from kernel_gym.executors import Executor
 from kernel_gym.records import Outcome
 from kernel_gym.training.corpus import CorpusRow
-from kernel_gym.training.inductor_corpus import JOURNAL, TriedGraph, refusals
+from kernel_gym.training.inductor_corpus import JOURNAL, GraphTrial, refusals
 
 TRAIN, HELD_OUT, CARD, SUITE = "train.jsonl", "held_out.jsonl", "README.md", "held_out.toml"
 
@@ -55,7 +55,7 @@ Structures of the kernels in `train`: {structures}.
 
 
 _INDUCTOR = """
-- **TorchInductor**: it was asked for {tried} training graphs, and {pairs} of its kernels passed.
+- **TorchInductor**: it was asked for {trials} training graphs, and {pairs} of its kernels passed.
   These are the pairs of the structure `inductor`, in a short form with names of the graph.
   Refused: {refused} (`{journal}` has the reasons). {made_by}.
   PyTorch has the license BSD-3-Clause, and these kernels are written by its code generator."""
@@ -88,10 +88,10 @@ def judge_rows(rows: Sequence[CorpusRow], count: int, executor: Executor) -> Jud
     return JudgedRows([*kept, *rows[count:]], len(waiting), len(kept))
 
 
-def inductor_rows(tried: Sequence[TriedGraph]) -> JudgedRows:
+def inductor_rows(trials: Sequence[GraphTrial]) -> JudgedRows:
     """Returns the pairs of the graphs for which PyTorch's compiler was asked."""
-    judged = sum(each.row.outcome is not None for each in tried)
-    rows = [each.row for each in tried if not each.refused]
+    judged = sum(each.row.outcome is not None for each in trials)
+    rows = [each.row for each in trials if not each.refused]
     return JudgedRows(rows, judged, len(rows))
 
 
@@ -101,7 +101,7 @@ def write_dataset(
     held_out: JudgedRows,
     command: str,
     device: str,
-    tried: Sequence[TriedGraph] = (),
+    trials: Sequence[GraphTrial] = (),
 ) -> None:
     """Writes a folder that Hugging Face's `datasets` loads.
 
@@ -111,10 +111,10 @@ def write_dataset(
         held_out: One pair for each held-out graph.
         command: The command that makes it again, for the card.
         device: The device that judged it, for the card.
-        tried: Training graphs for which PyTorch's compiler was asked. Their pairs come first, as a
+        trials: Training graphs for which PyTorch's compiler was asked. Their pairs come first, as a
             new tokenizer learns from the first rows.
     """
-    compiled, templates = inductor_rows(tried), train
+    compiled, templates = inductor_rows(trials), train
     train = JudgedRows(
         [*compiled.rows, *train.rows],
         compiled.judged + train.judged,
@@ -135,22 +135,22 @@ def write_dataset(
         structures=", ".join(f"{count} `{name}`" for name, count in structures.most_common()),
         command=command,
         device=device,
-        license="[apache-2.0, bsd-3-clause]" if tried else "apache-2.0",
+        license="[apache-2.0, bsd-3-clause]" if trials else "apache-2.0",
         origins=" and ".join(
             ["templates"] * bool(templates.rows) + ["TorchInductor"] * bool(compiled.rows)
         ),
-        inductor=_inductor(tried) if tried else "",
+        inductor=_inductor(trials) if trials else "",
     )
     (folder / CARD).write_text(card, encoding="utf-8")
 
 
-def _inductor(tried: Sequence[TriedGraph]) -> str:
+def _inductor(trials: Sequence[GraphTrial]) -> str:
     return _INDUCTOR.format(
-        tried=len(tried),
-        pairs=len(inductor_rows(tried).rows),
-        refused=refusals(tried),
+        trials=len(trials),
+        pairs=len(inductor_rows(trials).rows),
+        refused=refusals(trials),
         journal=JOURNAL,
-        made_by=tried[0].made_by,
+        made_by=trials[0].made_by,
     )
 
 

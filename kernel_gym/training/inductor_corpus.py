@@ -30,17 +30,17 @@ STRUCTURE = "inductor"
 """The structure of the pairs, beside those of the templates."""
 
 
-class TriedGraph(Record):
+class GraphTrial(Record):
     """A graph for which PyTorch's compiler was asked."""
 
     made_by: str
-    """What the row depends on beside the graph."""
+    """Versions, the device and the seed, on which the row depends."""
     row: CorpusRow
     """The pair; without a source where the compiler wrote nothing."""
     refused: str = ""
     """Why it is no pair, in a few words that others share."""
     message: str = ""
-    """What the compiler or the judge said."""
+    """The message of the compiler or of the judge."""
 
 
 def try_graphs(
@@ -49,7 +49,7 @@ def try_graphs(
     executor: Executor,
     journal: Path,
     seen: Callable[[], None] = lambda: None,
-) -> list[TriedGraph]:
+) -> list[GraphTrial]:
     """Asks PyTorch's compiler for each graph, and judges what it writes.
 
     As many compilers work in parallel as the executor has workers.
@@ -62,15 +62,15 @@ def try_graphs(
         seen: Called after each task, from any thread.
 
     Returns:
-        What came of each task, in their order.
+        The trial of each task, in their order.
 
     Raises:
         CorpusError: The journal was made with other versions, or on another device.
         StoreError: A line of the journal is malformed.
     """
     made_by = _made_by(executor)
-    known = {tried.row.task: tried for tried in read_lines(journal, TriedGraph)}
-    if others := {tried.made_by for tried in known.values()} - {made_by}:
+    known = {trial.row.task: trial for trial in read_lines(journal, GraphTrial)}
+    if others := {trial.made_by for trial in known.values()} - {made_by}:
         raise CorpusError(
             f"{journal}: made by {others.pop()}, now {made_by}; delete it or give another folder"
         )
@@ -78,23 +78,23 @@ def try_graphs(
     compilers: SimpleQueue[InductorProcess] = SimpleQueue()
     appending = threading.Lock()
 
-    def trial(task: str) -> TriedGraph:
-        tried = known.get(task)
-        if tried is None:
+    def trial_of(task: str) -> GraphTrial:
+        trial = known.get(task)
+        if trial is None:
             with _taken(compilers) as compiler:
-                tried = _tried(task, prompt, executor, compiler, made_by)
-            if tried.row.outcome is not Outcome.INFRA:  # which says nothing about the graph
+                trial = _new_trial(task, prompt, executor, compiler, made_by)
+            if trial.row.outcome is not Outcome.INFRA:  # which says nothing about the graph
                 with appending:
-                    append_line(journal, tried)
+                    append_line(journal, trial)
         seen()
-        return tried
+        return trial
 
     with ExitStack() as stack:
         for _ in range(executor.workers):
             compilers.put(stack.enter_context(InductorProcess()))
         pool = ThreadPoolExecutor(executor.workers)
         stack.callback(pool.shutdown, cancel_futures=True)
-        return list(pool.map(trial, tasks))
+        return list(pool.map(trial_of, tasks))
 
 
 @contextmanager
@@ -115,33 +115,33 @@ def _made_by(executor: Executor) -> str:
     return f"{versions}, judged on {executor.device} with seed {executor.seed}"
 
 
-def _tried(
+def _new_trial(
     name: str, prompt: Prompt, executor: Executor, compiler: InductorProcess, made_by: str
-) -> TriedGraph:
+) -> GraphTrial:
     task = get_task(name)
     row = CorpusRow(task=name, source="", prompt=prompt(task), structure=STRUCTURE)
-    tried = TriedGraph(made_by=made_by, row=row)
+    trial = GraphTrial(made_by=made_by, row=row)
     try:
         answer = compiler.answer(task)
         if isinstance(answer, Stop):
             raise NoCandidateError(answer.reason)
         source = shortened(answer.source, task.problem)
     except NoCandidateError as error:
-        return tried.model_copy(update={"refused": "not compiled", "message": str(error)})
+        return trial.model_copy(update={"refused": "not compiled", "message": str(error)})
     except PolicyError as error:
-        return tried.model_copy(update={"refused": "compiler ended", "message": str(error)})
+        return trial.model_copy(update={"refused": "compiler ended", "message": str(error)})
     judged = executor.submit(name, source).result()
     known = {key: getattr(judged, key) for key in ("outcome", "stage", "clock", "speedup")}
     row = row.model_copy(
         update={**known, "source": source, "unseen_speedup": judged.unseen_speedup}
     )
     if judged.outcome is Outcome.PASSED:
-        return tried.model_copy(update={"row": row})
+        return trial.model_copy(update={"row": row})
     refused = f"judged {judged.outcome}"
-    return tried.model_copy(update={"row": row, "refused": refused, "message": judged.message})
+    return trial.model_copy(update={"row": row, "refused": refused, "message": judged.message})
 
 
-def refusals(tried: Sequence[TriedGraph]) -> str:
+def refusals(trials: Sequence[GraphTrial]) -> str:
     """Returns how many graphs have no pair for each reason, as text."""
-    counts = Counter(each.refused for each in tried if each.refused)
+    counts = Counter(each.refused for each in trials if each.refused)
     return ", ".join(f"{count} {reason}" for reason, count in counts.most_common()) or "none"

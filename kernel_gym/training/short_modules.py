@@ -30,7 +30,7 @@ _PLAIN = (
     ast.unaryop,
     ast.expr_context,
 )
-"""Nodes of a value that may be computed anew wherever it is read."""
+"""Nodes of a value that may be computed wherever it is read."""
 _SIZE = re.compile(r"(\w+)\.size\(\)(?:\[(\d+)\])?")
 
 Values = dict[str, ast.expr]
@@ -218,15 +218,15 @@ def _kernel_text(kernel: ast.FunctionDef) -> str:
 def _assignments(kernel: ast.FunctionDef) -> dict[str, list[ast.expr | None]]:
     """Returns what each name gets; None for what is no plain assignment."""
     parameters = [argument.arg for argument in kernel.args.args]
-    found: dict[str, list[ast.expr | None]] = {name: [None] for name in parameters}
+    values: dict[str, list[ast.expr | None]] = {name: [None] for name in parameters}
     plain: set[ast.expr] = set()
     for node in ast.walk(kernel):
         if isinstance(node, ast.Assign) and isinstance(target := node.targets[0], ast.Name):
-            found.setdefault(target.id, []).append(node.value)
+            values.setdefault(target.id, []).append(node.value)
             plain.add(target)
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node not in plain:
-            found.setdefault(node.id, []).append(None)
-    return found
+            values.setdefault(node.id, []).append(None)
+    return values
 
 
 class _Copies(ast.NodeTransformer):

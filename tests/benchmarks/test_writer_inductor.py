@@ -5,7 +5,7 @@ import pytest
 from benchmarks import writer_inductor
 from benchmarks.renewal import entry_maker
 from kernel_gym.training.corpus import CorpusRow
-from kernel_gym.training.inductor_corpus import TriedGraph
+from kernel_gym.training.inductor_corpus import GraphTrial
 
 pytest.importorskip("transformers")
 pytestmark = pytest.mark.train
@@ -13,8 +13,8 @@ pytestmark = pytest.mark.train
 
 def test_gains_are_over_the_default_template_of_graphs_where_both_are_right():
     speedups = {"a": 2.0, "b": 8.0, "c": 4.0, "d": None}
-    tried = [
-        TriedGraph(
+    trials = [
+        GraphTrial(
             made_by="",
             row=CorpusRow(task=task, source=f"h1 = {task}\n", speedup=speedup),
             refused="" if speedup else "not compiled",
@@ -22,7 +22,7 @@ def test_gains_are_over_the_default_template_of_graphs_where_both_are_right():
         for task, speedup in speedups.items()
     ]
     defaults = {"a": 4.0, "b": 1.0, "d": 1.0}
-    subject = writer_inductor.figures(tried, defaults, entry_maker(writer_inductor.SUBJECT))
+    subject = writer_inductor.figures(trials, defaults, entry_maker(writer_inductor.SUBJECT))
     figure = {entry.id.removeprefix("inductor-"): entry for entry in subject.entries}
     assert float(figure["right"].value) == 0.75
     assert float(figure["gain"].value) == 2.0

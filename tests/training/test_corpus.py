@@ -82,16 +82,16 @@ def test_rows_of_datasets_are_read_too(tmp_path, row):
     path = tmp_path / "train.jsonl"
     path.write_text(json.dumps({"task": TASK, **row}) + "\n")
     (read,) = read_corpus(path)
-    said = [*row.get("prompt", []), *row.get("completion", []), *row.get("messages", [])]
+    chat = [*row.get("prompt", []), *row.get("completion", []), *row.get("messages", [])]
     assert (read.task, read.prompt, read.source) == (TASK, "write", "x = 1\n")
-    assert read.reply == said[1]["content"]
+    assert read.reply == chat[1]["content"]
     assert (read.speedup, read.reward) == (row.get("speedup"), row.get("reward"))
 
 
 def test_a_chat_of_several_turns_is_no_row(tmp_path):
-    said = [{"role": role, "content": ""} for role in ("user", "assistant", "user", "assistant")]
+    chat = [{"role": role, "content": ""} for role in ("user", "assistant", "user", "assistant")]
     path = tmp_path / "train.jsonl"
-    path.write_text(json.dumps({"task": TASK, "messages": said}) + "\n")
+    path.write_text(json.dumps({"task": TASK, "messages": chat}) + "\n")
     with pytest.raises(CorpusError, match=r"line 1.*expected a prompt and a reply"):
         read_corpus(path)
     path.write_text(json.dumps({"task": TASK, "messages": "hello"}) + "\n")
