@@ -51,6 +51,8 @@ def corpus(
     from kernel_gym.training.graph_kernels import default_plan
     from kernel_gym.training.inductor_corpus import JOURNAL, GraphTrial, refusals, try_graphs
 
+    if not pairs and not inductor:
+        raise typer.BadParameter("expected --pairs or --inductor, or both, above 0")
     with one_line_errors():
         prompt = graph_prompt(device)
         tasks = held_out_tasks(held_out, max_depth)

@@ -124,6 +124,7 @@ class InductorProcess:
             stdout=subprocess.PIPE,
             stderr=errors,
             encoding="utf-8",
+            start_new_session=True,  # Ctrl-C ends the caller, which ends this process
         )
         self._running.callback(_ended, process)
         return process

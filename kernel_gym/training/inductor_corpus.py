@@ -26,6 +26,8 @@ from kernel_gym.training.short_modules import shortened
 
 JOURNAL = "inductor.jsonl"
 """The journal's name in the folder of a corpus."""
+ENDED = "compiler ended"
+"""The reason where the compiler's process ended, which may be the fault of the machine."""
 STRUCTURE = "inductor"
 """The structure of the pairs, beside those of the templates."""
 
@@ -58,7 +60,8 @@ def try_graphs(
         tasks: Ids of tasks of generated graphs.
         prompt: Writes the prompts.
         executor: Judges kernels. It has a seed.
-        journal: The file of graphs tried. Tasks in it are not tried again.
+        journal: The file of graphs tried. Tasks in it are not tried again. It leaves out failures
+            of the machine.
         seen: Called after each task, from any thread.
 
     Returns:
@@ -83,7 +86,7 @@ def try_graphs(
         if trial is None:
             with _taken(compilers) as compiler:
                 trial = _new_trial(task, prompt, executor, compiler, made_by)
-            if trial.row.outcome is not Outcome.INFRA:  # which says nothing about the graph
+            if trial.refused != ENDED and trial.row.outcome is not Outcome.INFRA:
                 with appending:
                     append_line(journal, trial)
         seen()
@@ -129,7 +132,7 @@ def _new_trial(
     except NoCandidateError as error:
         return trial.model_copy(update={"refused": "not compiled", "message": str(error)})
     except PolicyError as error:
-        return trial.model_copy(update={"refused": "compiler ended", "message": str(error)})
+        return trial.model_copy(update={"refused": ENDED, "message": str(error)})
     judged = executor.submit(name, source).result()
     known = {key: getattr(judged, key) for key in ("outcome", "stage", "clock", "speedup")}
     row = row.model_copy(

@@ -117,7 +117,7 @@ def test_a_later_run_continues_after_a_cut_off_line_and_tries_failures_of_the_ma
     assert sorted(Compiler.asked) == sorted(TASKS)
     Compiler.asked.clear()
     tried(TASKS)
-    assert Compiler.asked == [INFRA]
+    assert sorted(Compiler.asked) == sorted([ENDS, INFRA])
 
 
 def test_a_journal_of_another_device_is_named(tried):
