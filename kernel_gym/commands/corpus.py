@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kernel_gym.commands.common import messages, note, one_line_errors
+
+if TYPE_CHECKING:
+    from kernel_gym.episodes.episode import Prompt
+    from kernel_gym.executors import Executor
+    from kernel_gym.training.inductor_corpus import GraphTrial
 
 
 def corpus(
@@ -35,8 +41,6 @@ def corpus(
 
     Example: kernel-gym corpus runs/corpus --pairs 20000 --judge 100
     """
-    from rich.progress import Progress
-
     from kernel_gym.episodes.conversation import graph_prompt
     from kernel_gym.executors import make_executor
     from kernel_gym.training.corpus_export import JudgedRows, judge_rows, write_dataset
@@ -49,7 +53,6 @@ def corpus(
         pair_of,
     )
     from kernel_gym.training.graph_kernels import default_plan
-    from kernel_gym.training.inductor_corpus import JOURNAL, GraphTrial, refusals, try_graphs
 
     if not pairs and not inductor:
         raise typer.BadParameter("expected --pairs or --inductor, or both, above 0")
@@ -69,12 +72,7 @@ def corpus(
                 train = judge_rows(train.rows, judge, executor)
             if inductor:
                 graphs = admitted_tasks(GraphSplit.TRAIN, inductor, max_depth, f"inductor {seed}")
-                folder.mkdir(parents=True, exist_ok=True)
-                bar = stack.enter_context(Progress(console=messages))
-                line = bar.add_task("TorchInductor", total=inductor)
-                trials = try_graphs(
-                    graphs, prompt, executor, folder / JOURNAL, lambda: bar.advance(line)
-                )
+                trials = _trials(graphs, prompt, executor, folder)
         command = (
             f"kernel-gym corpus OUT --pairs {pairs} --held-out {held_out} --max-depth {max_depth} "
             f"--seed {seed} --judge {judge} --inductor {inductor} --device {device}"
@@ -83,8 +81,21 @@ def corpus(
     for name, split in (("training", train), ("held-out", new)):
         counts = f"{split.right} of {split.judged} judged are right"
         note(f"{len(split.rows)} {name} pairs from templates; {counts}")
-    if trials:
-        right = sum(not each.refused for each in trials)
-        refused = refusals(trials)
-        note(f"{right} of {inductor} graphs have TorchInductor's kernel; refused: {refused}")
     note(f"dataset: {folder}")
+
+
+def _trials(
+    graphs: Sequence[str], prompt: Prompt, executor: Executor, folder: Path
+) -> list[GraphTrial]:
+    """Asks PyTorch's compiler for graphs, with a progress bar, and notes the counts."""
+    from rich.progress import Progress
+
+    from kernel_gym.training.inductor_corpus import JOURNAL, refusals, try_graphs
+
+    folder.mkdir(parents=True, exist_ok=True)
+    with Progress(console=messages) as bar:
+        line = bar.add_task("TorchInductor", total=len(graphs))
+        trials = try_graphs(graphs, prompt, executor, folder / JOURNAL, lambda: bar.advance(line))
+    right = sum(not each.refused for each in trials)
+    note(f"{right} of {len(trials)} graphs have TorchInductor's kernel; {refusals(trials)} refused")
+    return trials

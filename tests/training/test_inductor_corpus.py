@@ -164,4 +164,4 @@ def test_the_command_keeps_what_the_compiler_writes_and_the_judge_passes(tmp_pat
     (task,) = admitted_tasks(GraphSplit.TRAIN, 1, 2, "inductor 0")
     assert row["task"] == task
     assert "def kernel0(" in row["completion"][0]["content"]
-    assert "1 of 1 graphs have TorchInductor's kernel; refused: none" in result.output
+    assert "1 of 1 graphs have TorchInductor's kernel; none refused" in result.output
