@@ -21,6 +21,7 @@ from benchmarks import (
     tasks_page,
     writer,
     writer_arms,
+    writer_inductor,
     writer_keys,
     writer_retries,
 )
@@ -64,6 +65,7 @@ app.command()(recording.recording)
 app.command()(installation.installation)
 app.command()(writer.writer)
 app.command()(writer_arms.writer_arms)
+app.command()(writer_inductor.writer_inductor)
 app.command()(writer_keys.writer_keys)
 app.command()(writer_retries.writer_retries)
 

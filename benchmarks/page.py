@@ -36,7 +36,7 @@ _PAGES = {
     ),
     "benchmarks-training.md": (
         "Benchmarks: training",
-        ("training-tiny", "training-writer-cpu"),
+        ("training-tiny", "training-writer-cpu", "training-inductor"),
     ),
     "benchmarks-writer.md": (
         "Benchmarks: a policy that writes kernels",

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import Self
 
 from kernel_gym.episodes.chat import Conversation
 from kernel_gym.policies.base import Policy, PolicyError, Reply, Response, Stop
-from kernel_gym.policies.inductor_module import MAX_AUTOTUNE, NO_CANDIDATE
+from kernel_gym.policies.inductor_module import MAX_AUTOTUNE
 from kernel_gym.policies.registry import register_policy
 from kernel_gym.tasks import Task
 
@@ -60,18 +64,72 @@ def inductor_answer(task: Task, mode: str = "") -> Reply | Stop:
     Raises:
         PolicyError: The process of the compiler failed.
     """
-    if task.written_in != "triton" or task.problem.suite:
-        return Stop("the compiler writes Triton for references of this project alone")
-    module = "kernel_gym.policies.inductor_source"
-    with tempfile.TemporaryDirectory(prefix="kernel-gym-") as folder:
-        done = subprocess.run(
-            [sys.executable, "-m", module, task.problem.name, *([mode] if mode else [])],
+    with InductorProcess(mode) as compiler:
+        return compiler.answer(task)
+
+
+class InductorProcess:
+    """PyTorch's compiler in a process of its own, which starts with the first task.
+
+    A start takes ten times as long as most tasks. One thread may use it at a time.
+
+    Args:
+        mode: `max-autotune`, or nothing for the default mode.
+    """
+
+    def __init__(self, mode: str = "") -> None:
+        self._arguments = [mode] if mode else []
+        self._running = ExitStack()
+        self.process: subprocess.Popen[str] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.process = None
+        self._running.close()
+
+    def answer(self, task: Task) -> Reply | Stop:
+        """Returns what the compiler writes for a task, or the reason why it writes nothing.
+
+        Raises:
+            PolicyError: The process failed. The next task starts another one.
+        """
+        if task.written_in != "triton" or task.problem.suite:
+            return Stop("the compiler writes Triton for references of this project alone")
+        process = self.process = self.process or self._started()
+        assert process.stdin is not None
+        assert process.stdout is not None
+        with suppress(BrokenPipeError):  # it has ended, and gives no line
+            process.stdin.write(f"{task.problem.name}\n")
+            process.stdin.flush()
+        if not (line := process.stdout.readline()):
+            lines = self._errors.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+            self.__exit__()
+            why = lines[-1] if lines else "the process of the compiler ended"
+            raise PolicyError(f"inductor: {task.id}: {why}")
+        answer = json.loads(line)
+        if "source" not in answer:
+            return Stop(answer["reason"])
+        return Reply(answer["source"], answer["source"])
+
+    def _started(self) -> subprocess.Popen[str]:
+        folder = self._running.enter_context(tempfile.TemporaryDirectory(prefix="kernel-gym-"))
+        self._errors = Path(folder) / "errors.txt"
+        errors = self._running.enter_context(self._errors.open("w", encoding="utf-8"))
+        process = subprocess.Popen(
+            [sys.executable, "-m", "kernel_gym.policies.inductor_source", *self._arguments],
             env=os.environ | {"TMPDIR": folder, "TORCHINDUCTOR_CACHE_DIR": folder},
-            capture_output=True,
-            text=True,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            encoding="utf-8",
+            start_new_session=True,  # Ctrl-C ends the caller, which ends this process
         )
-    if done.returncode == NO_CANDIDATE:
-        return Stop(done.stdout.strip())
-    if done.returncode:
-        raise PolicyError(f"inductor: {task.id}: {done.stderr.strip().splitlines()[-1:]}")
-    return Reply(done.stdout, done.stdout)
+        self._running.callback(_ended, process)
+        return process
+
+
+def _ended(process: subprocess.Popen[str]) -> None:
+    process.kill()
+    process.communicate()

@@ -29,8 +29,6 @@ from torch._inductor.runtime.triton_helpers import math as tl_math
 def _view(tensor, size, stride, offset=0):
     return torch.as_strided(tensor, size, stride, tensor.storage_offset() + offset)
 '''
-NO_CANDIDATE = 3
-"""The exit status of `kernel_gym.policies.inductor_source` where there is no candidate."""
 MAX_AUTOTUNE = "max-autotune"
 """The mode of `torch.compile` in which the compiler times more configurations."""
 HELPER = "_triton_helper_fn"

@@ -1,6 +1,7 @@
-"""Writes a candidate out of the kernels of PyTorch's compiler: `python -m` with a problem's name.
+"""Writes candidates out of the kernels of PyTorch's compiler: `python -m`, which a mode may follow.
 
-A mode of `torch.compile` may follow the name.
+It reads a line with the name of a problem and answers with a line of JSON: the `source`, or the
+`reason` why there is none. The next line may follow.
 TorchInductor compiles the problem's reference for a simulated GPU, with symbolic sizes. Its kernels
 and its host code become one module that needs PyTorch and Triton alone. The host code allocates
 memory and launches kernels, so that it has a launch plan. A graph that calls a library has none.
@@ -11,6 +12,7 @@ This runs in a process of its own, because it brings a simulated GPU up.
 from __future__ import annotations
 
 import ast
+import json
 import re
 import sys
 import tempfile
@@ -20,7 +22,6 @@ from typing import TYPE_CHECKING, Any
 
 from kernel_gym.policies.inductor_module import (
     MAX_AUTOTUNE,
-    NO_CANDIDATE,
     Compiled,
     NoCandidateError,
     with_scalars,
@@ -122,15 +123,16 @@ def _functions(text: str, name: str) -> Iterator[ast.FunctionDef]:
 
 
 def main() -> None:
-    """Prints the candidate, or the reason why there is none, and then ends with `NO_CANDIDATE`."""
+    """Answers each line of the input."""
+    answers, sys.stdout = sys.stdout, sys.stderr
     enable_simulation(threads=1)
-    name, *mode = sys.argv[1:]
-    _configure(mode == [MAX_AUTOTUNE])
-    try:
-        print(candidate(name))
-    except NoCandidateError as error:
-        print(error)
-        raise SystemExit(NO_CANDIDATE) from None
+    _configure(sys.argv[1:] == [MAX_AUTOTUNE])
+    for line in sys.stdin:
+        try:
+            answer = {"source": candidate(line.strip())}
+        except NoCandidateError as error:
+            answer = {"reason": str(error)}
+        print(json.dumps(answer), file=answers, flush=True)
 
 
 def _configure(tuned: bool) -> None:

@@ -11,11 +11,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pydantic import Field, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError, model_validator
 
 from kernel_gym.episodes.conversation import LaunchPrompt
 from kernel_gym.episodes.edits import draw_edits
 from kernel_gym.episodes.episode import Episode, Prompt
+from kernel_gym.episodes.reply import extract_source
 from kernel_gym.errors import InputError
 from kernel_gym.policies.search import ScheduleSearch
 from kernel_gym.records import Outcome, Record, Stage
@@ -27,10 +28,14 @@ class CorpusError(InputError, ValueError):
     """A corpus cannot be read or made; the message says why."""
 
 
+_CHAT = TypeAdapter(list[dict[str, str]])
+
+
 class CorpusRow(Record):
     """One kernel. `clock` says whether its speedups are from modelled or measured times.
 
-    A kernel that has not been evaluated has no outcome.
+    A kernel that has not been evaluated has no outcome. Datasets of `kernel-gym corpus` and of
+    `kernel-gym export --format messages` are read as rows, too.
     """
 
     task: str
@@ -48,6 +53,21 @@ class CorpusRow(Record):
     speedup: float | None = None
     unseen_speedup: float | None = None
     reward: float | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_chats(cls, data: object) -> object:
+        """Takes the rows of a dataset too: a prompt and its completion, or a chat of two."""
+        if not isinstance(data, dict) or not data.keys() & {"completion", "messages"}:
+            return data
+        sides = [data.get(key, []) for key in ("prompt", "completion", "messages")]
+        chat = [message for side in sides for message in _CHAT.validate_python(side)]
+        roles = [message.get("role") for message in chat]
+        if roles != ["user", "assistant"]:
+            raise ValueError(f"found a chat of {roles}, expected a prompt and a reply")
+        prompt, reply = (message.get("content", "") for message in chat)
+        row = {key: value for key, value in data.items() if key in cls.model_fields}
+        return row | {"prompt": prompt, "reply": reply, "source": extract_source(reply)}
 
 
 @dataclass(frozen=True)
@@ -134,7 +154,7 @@ def write_corpus(path: Path, rows: Iterable[CorpusRow]) -> None:
 
 
 def read_corpus(path: Path) -> list[CorpusRow]:
-    """Reads a corpus.
+    """Reads a corpus: rows of a run, of `kernel-gym corpus`, or `messages` of `kernel-gym export`.
 
     Raises:
         CorpusError: The file is missing or a line is malformed.

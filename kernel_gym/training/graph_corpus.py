@@ -98,13 +98,30 @@ def held_out_tasks(number: int, max_depth: int) -> list[str]:
     return graphs + admitted_tasks(GraphSplit.HELD_OUT_PAIR, number // 2, max_depth)
 
 
-def admitted_tasks(split: GraphSplit, number: int, max_depth: int) -> list[str]:
-    """Returns ids of the first different tasks of a split that admission accepts."""
+def admitted_tasks(
+    split: GraphSplit, number: int, max_depth: int, seed: str | None = None
+) -> list[str]:
+    """Returns ids of the first different tasks of a split that admission accepts.
+
+    Args:
+        split: The split.
+        number: Number of tasks. More tasks begin with the same ones.
+        max_depth: Most operators of a graph.
+        seed: Seed of the draws; by default that of the configurations.
+
+    Raises:
+        CorpusError: There are fewer tasks.
+    """
     tasks: dict[str, None] = {}
-    drawn = graph_tasks([split], max_depth, f"tasks {split}")
+    drawn = graph_tasks([split], max_depth, seed or f"tasks {split}")
+    repeats = 0
     while len(tasks) < number:
+        before = len(tasks)
         with suppress(UnknownName):
             tasks[get_task(next(drawn)).id] = None
+        repeats = repeats + 1 if len(tasks) == before else 0
+        if repeats > MAX_REPEATS:
+            raise CorpusError(f"found {len(tasks)} graphs ({split}), expected {number}")
     return list(tasks)
 
 

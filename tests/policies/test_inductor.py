@@ -7,7 +7,7 @@ import pytest
 from kernel_gym.evaluator import evaluate
 from kernel_gym.policies import make_policy
 from kernel_gym.policies.base import PolicyError, Reply, Stop
-from kernel_gym.policies.inductor import inductor_answer
+from kernel_gym.policies.inductor import InductorProcess, inductor_answer
 from kernel_gym.policies.inductor_module import (
     MAX_AUTOTUNE,
     Compiled,
@@ -35,6 +35,21 @@ def test_a_compiled_reference_passes_for_all_sizes_layouts_and_scalars():
     assert isinstance(answer, Reply), answer
     judged = evaluate(task, answer.source, device="sim:gfx942", seed=0)
     assert judged.outcome == "passed", judged.message
+
+
+@pytest.mark.slow
+def test_one_process_writes_for_many_tasks_what_it_writes_for_each():
+    """Slow: the compiler starts, which its process does once."""
+    first, second = get_task("generated:seed=71,depth=2"), get_task("torch2triton/relu_squared")
+    with InductorProcess() as compiler:
+        answers = [compiler.answer(task) for task in (first, second, first)]
+        assert all(isinstance(answer, Reply) for answer in answers), answers
+        assert answers[0] == answers[2] != answers[1]
+        compiler.process.kill()
+        with pytest.raises(PolicyError, match="the process of the compiler ended"):
+            compiler.answer(first)
+        assert compiler.process is None  # the next task starts another one
+    assert isinstance(compiler.answer(get_task("torch2hip/rope")), Stop)
 
 
 @pytest.mark.slow

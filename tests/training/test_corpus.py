@@ -1,5 +1,6 @@
 """The corpus: drawn from templates, evaluated, kept when right, written and read back."""
 
+import json
 import re
 
 import pytest
@@ -56,6 +57,46 @@ def test_a_corpus_of_edits_has_what_each_reply_answers(tmp_path):
     assert len(rows) == 2 * STARTS
     assert [f"BLOCK={row.schedule['BLOCK']}" in row.source for row in rows] == [True] * len(rows)
     assert all(re.search(r"SEARCH\n(.*)\n", row.reply)[1] in row.prompt for row in rows)
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {
+            "prompt": [{"role": "user", "content": "write"}],
+            "completion": [{"role": "assistant", "content": "x = 1\n"}],
+            "structure": "whole",
+            "speedup": 2.0,
+        },
+        {
+            "messages": [
+                {"role": "user", "content": "write"},
+                {"role": "assistant", "content": "Here:\n```python\nx = 1\n```\n"},
+            ],
+            "reward": 0.5,
+            "evidence": {"run": "secret"},
+        },
+    ],
+)
+def test_rows_of_datasets_are_read_too(tmp_path, row):
+    path = tmp_path / "train.jsonl"
+    path.write_text(json.dumps({"task": TASK, **row}) + "\n")
+    (read,) = read_corpus(path)
+    chat = [*row.get("prompt", []), *row.get("completion", []), *row.get("messages", [])]
+    assert (read.task, read.prompt, read.source) == (TASK, "write", "x = 1\n")
+    assert read.reply == chat[1]["content"]
+    assert (read.speedup, read.reward) == (row.get("speedup"), row.get("reward"))
+
+
+def test_a_chat_of_several_turns_is_no_row(tmp_path):
+    chat = [{"role": role, "content": ""} for role in ("user", "assistant", "user", "assistant")]
+    path = tmp_path / "train.jsonl"
+    path.write_text(json.dumps({"task": TASK, "messages": chat}) + "\n")
+    with pytest.raises(CorpusError, match=r"line 1.*expected a prompt and a reply"):
+        read_corpus(path)
+    path.write_text(json.dumps({"task": TASK, "messages": "hello"}) + "\n")
+    with pytest.raises(CorpusError, match="line 1"):
+        read_corpus(path)
 
 
 def test_a_task_without_templates_and_a_bad_line_are_named(tmp_path):

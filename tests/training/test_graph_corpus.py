@@ -140,3 +140,12 @@ def test_the_command_writes_a_dataset_with_a_card(tmp_path):
     assert "| train | 3 |" in card
     assert "| test | 2 | 2 | 2 | 2 |" in card
     assert [row["task"] for row in held_out] == held_out_tasks(2, 2)
+    result = CliRunner().invoke(app, ["corpus", str(tmp_path), "--pairs", "0"])
+    assert result.exit_code == 2
+    assert "expected --pairs or --inductor" in result.output
+
+
+def test_more_graphs_than_there_are_is_an_error(monkeypatch):
+    monkeypatch.setattr(graph_corpus, "MAX_REPEATS", 0)
+    with pytest.raises(CorpusError, match=r"found \d+ graphs \(train\), expected 500"):
+        admitted_tasks(GraphSplit.TRAIN, 500, 2)
