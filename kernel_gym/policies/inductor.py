@@ -30,11 +30,12 @@ class Inductor(Policy):
     mode = ""
 
     def reply(self, conversations: Sequence[Conversation], /) -> list[Response]:
-        """Submits one source for each conversation."""
-        return [
-            None if chat.episode.turns else inductor_answer(chat.episode.task, self.mode)
-            for chat in conversations
-        ]
+        """Submits one source for each conversation, all from one process."""
+        with InductorProcess(self.mode) as compiler:
+            return [
+                None if chat.episode.turns else compiler.answer(chat.episode.task)
+                for chat in conversations
+            ]
 
 
 @register_policy("inductor")
@@ -52,6 +53,16 @@ class TunedInductor(Inductor):
         if mode != MAX_AUTOTUNE:
             raise PolicyError(f"policy 'inductor:MODE': found {mode!r}, expected {MAX_AUTOTUNE!r}")
         self.mode = mode
+
+    def reply(self, conversations: Sequence[Conversation], /) -> list[Response]:
+        """Submits one source for each conversation.
+
+        Each is from a process of its own: modelled times depend a little on what ran before.
+        """
+        answers: list[Response] = []
+        for chat in conversations:
+            answers += super().reply([chat])
+        return answers
 
 
 def inductor_answer(task: Task, mode: str = "") -> Reply | Stop:

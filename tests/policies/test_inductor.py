@@ -4,8 +4,10 @@ import ast
 
 import pytest
 
+from kernel_gym.episodes.chat import Conversation
+from kernel_gym.episodes.episode import Episode
 from kernel_gym.evaluator import evaluate
-from kernel_gym.policies import make_policy
+from kernel_gym.policies import inductor, make_policy
 from kernel_gym.policies.base import PolicyError, Reply, Stop
 from kernel_gym.policies.inductor import InductorProcess, inductor_answer
 from kernel_gym.policies.inductor_module import (
@@ -69,6 +71,26 @@ def test_max_autotune_writes_a_right_kernel_with_other_block_sizes(task, faster)
         seconds[mode] = judged.workloads[0].candidate_seconds  # what was tuned on
     assert sources[""] != sources[MAX_AUTOTUNE]
     assert seconds[""] / seconds[MAX_AUTOTUNE] > faster
+
+
+@pytest.mark.parametrize(("policy", "processes"), [("inductor", 1), ("inductor:max-autotune", 2)])
+def test_kernels_that_are_not_timed_come_from_one_process(monkeypatch, policy, processes):
+    started = []
+
+    class Compiler(InductorProcess):
+        def __init__(self, mode):
+            super().__init__(mode)
+            started.append(mode)
+
+        def answer(self, task):
+            return Stop(task.id)
+
+    monkeypatch.setattr(inductor, "InductorProcess", Compiler)
+    names = ("torch2triton/layer_norm", CUMSUM)
+    chats = [Conversation(Episode(get_task(name))) for name in names]
+    answers = make_policy(policy).reply(chats)
+    assert [answer.reason for answer in answers] == [*names]
+    assert len(started) == processes
 
 
 def test_a_mode_is_max_autotune_or_no_policy():
