@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -44,14 +43,7 @@ def corpus(
     from kernel_gym.episodes.conversation import graph_prompt
     from kernel_gym.executors import make_executor
     from kernel_gym.training.corpus_export import JudgedRows, judge_rows, write_dataset
-    from kernel_gym.training.graph_corpus import (
-        GraphSplit,
-        admitted_tasks,
-        draw_pairs,
-        graph_of,
-        held_out_tasks,
-        pair_of,
-    )
+    from kernel_gym.training.graph_corpus import draw_pairs, graph_of, held_out_tasks, pair_of
     from kernel_gym.training.graph_kernels import default_plan
 
     if not pairs and not inductor:
@@ -71,8 +63,7 @@ def corpus(
                 new = judge_rows(new.rows, len(new.rows), executor)
                 train = judge_rows(train.rows, judge, executor)
             if inductor:
-                graphs = admitted_tasks(GraphSplit.TRAIN, inductor, max_depth, f"inductor {seed}")
-                trials = _trials(graphs, prompt, executor, folder)
+                trials = _trials(inductor, max_depth, prompt, executor, folder)
         command = (
             f"kernel-gym corpus OUT --pairs {pairs} --held-out {held_out} --max-depth {max_depth} "
             f"--seed {seed} --judge {judge} --inductor {inductor} --device {device}"
@@ -85,17 +76,19 @@ def corpus(
 
 
 def _trials(
-    graphs: Sequence[str], prompt: Prompt, executor: Executor, folder: Path
+    count: int, max_depth: int, prompt: Prompt, executor: Executor, folder: Path
 ) -> list[GraphTrial]:
-    """Asks PyTorch's compiler for graphs, with a progress bar, and notes the counts."""
+    """Asks PyTorch's compiler for training graphs, with a progress bar, and notes the counts."""
     from rich.progress import Progress
 
+    from kernel_gym.training.graph_corpus import GraphSplit, admitted_tasks
     from kernel_gym.training.inductor_corpus import JOURNAL, refusals, try_graphs
 
+    graphs = admitted_tasks(GraphSplit.TRAIN, count, max_depth, f"inductor {executor.seed}")
     folder.mkdir(parents=True, exist_ok=True)
     with Progress(console=messages) as bar:
-        line = bar.add_task("TorchInductor", total=len(graphs))
+        line = bar.add_task("TorchInductor", total=count)
         trials = try_graphs(graphs, prompt, executor, folder / JOURNAL, lambda: bar.advance(line))
     right = sum(not each.refused for each in trials)
-    note(f"{right} of {len(trials)} graphs have TorchInductor's kernel; {refusals(trials)} refused")
+    note(f"{right} of {count} graphs have TorchInductor's kernel; {refusals(trials)} refused")
     return trials

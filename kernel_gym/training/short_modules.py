@@ -44,8 +44,8 @@ def shortened(source: str, problem: Problem) -> str:
         problem: Its problem. The first argument is a tensor.
 
     Raises:
-        NoCandidateError: The entry has other statements than assignments and launches, or launches
-            a kernel twice.
+        NoCandidateError: The entry has other statements than assignments and launches, calls what
+            the module does not define, or launches a kernel twice.
     """
     module = ast.parse(source)
     functions = {node.name: node for node in module.body if isinstance(node, ast.FunctionDef)}
@@ -127,10 +127,15 @@ class _Entry:
         if isinstance(call.func, ast.Subscript):
             yield ast.Expr(self._launch(call))
             return
-        launcher = self._functions[ast.unparse(call.func)]
+        launcher = self._function(ast.unparse(call.func))
         names = (arg.arg for arg in launcher.args.args)
         self._values |= dict(zip(names, map(self._resolved, call.args), strict=True))
         yield from self._lines(launcher.body)
+
+    def _function(self, name: str) -> ast.FunctionDef:
+        if name not in self._functions:
+            raise NoCandidateError(f"the entry calls {name!r}, which the module does not define")
+        return self._functions[name]
 
     def _launch(self, call: ast.Call) -> ast.Call:
         """Returns a launch, and names the kernel's parameters by what it passes."""
@@ -140,7 +145,7 @@ class _Entry:
             raise NoCandidateError("the entry launches a kernel twice")
         short = f"kernel{len(self._launched)}"
         self._launched.add(name)
-        kernel = self._functions[name]
+        kernel = self._function(name)
         given = {str(word.arg): self._resolved(word.value) for word in call.keywords}
         renamed: dict[str, str] = {}
         passed: list[ast.expr] = []
@@ -180,8 +185,9 @@ class _Resolve(ast.NodeTransformer):
     def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
         """Replaces `x.size()[1]` by the name of the axis."""
         self.generic_visit(node)
-        if match := _SIZE.fullmatch(ast.unparse(node)):
-            axis = self._axes[match[1]][int(match[2])]  # sizes are those of inputs
+        match = _SIZE.fullmatch(ast.unparse(node))
+        if match and match[1] in self._axes:
+            axis = self._axes[match[1]][int(match[2])]
             if axis in self._known:
                 return ast.Name(axis, ast.Load())
         return node

@@ -105,6 +105,11 @@ def test_names_follow_from_the_graph_and_what_has_no_effect_is_left_out():
     assert shortened(HEAD + KERNEL + ENTRY, get_problem(PROBLEM)) == SHORT
 
 
+def test_the_size_of_a_buffer_stays():
+    entry = ENTRY.replace("    buf8 = buf7\n", "    buf8 = buf7[:buf7.size()[0]]\n")
+    assert "u0[:u0.size()[0]]" in shortened(HEAD + KERNEL + entry, get_problem(PROBLEM))
+
+
 @pytest.mark.parametrize(
     ("before", "after"),
     [
@@ -127,6 +132,8 @@ def test_what_has_an_effect_stays(before, after):
     [
         ("    run_triton_red_0(arg1_1, arg2_1, buf7, s27, s77, s27)\n", "launches a kernel twice"),
         ("    if s77:\n        return x\n", "has the statement"),
+        ("    buf7.zero_()\n", "calls 'buf7.zero_'"),
+        ("    other[s77, 1](x=arg1_1)\n", "calls 'other'"),
     ],
 )
 def test_an_entry_of_another_form_is_no_candidate(line, message):

@@ -122,8 +122,10 @@ class InlineExtensions:
 
     def _check(self, name: object, device: object) -> None:
         if self._language not in ("", "extension"):
-            name = EXTRAS.get(self._language, "Triton")
-            raise BuildError(f"load_inline builds HIP: found a task in {name}, expected one in HIP")
+            found = EXTRAS.get(self._language, "Triton")
+            raise BuildError(
+                f"load_inline builds HIP: found a task in {found}, expected one in HIP"
+            )
         if not self._language:
             raise BuildError("load_inline was called late: call it at the top of the module")
         if self.connection is not None:
