@@ -122,10 +122,8 @@ class InlineExtensions:
 
     def _check(self, name: object, device: object) -> None:
         if self._language not in ("", "extension"):
-            found = EXTRAS.get(self._language, "Triton")
-            raise BuildError(
-                f"load_inline builds HIP: found a task in {found}, expected one in HIP"
-            )
+            own = EXTRAS.get(self._language, "Triton")
+            raise BuildError(f"load_inline builds HIP: found a task in {own}, expected one in HIP")
         if not self._language:
             raise BuildError("load_inline was called late: call it at the top of the module")
         if self.connection is not None:
